@@ -1,5 +1,6 @@
 import { main, type TerminalProject } from "./cli/main.ts";
 import { openTerminal } from "./cli/terminal.ts";
+import { Exit } from "./errors.ts";
 import { armFailpoint } from "./failpoint.ts";
 import { homeAt, isBundledFile, refusalOfHome } from "./paths.ts";
 import type { ProjectFlags } from "./project/project.ts";
@@ -22,7 +23,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   // A reader that closes the pipe (`| head`) is not an error worth a word; a full disk is.
   if (error.code === "EPIPE") process.exit(0);
   terminal.say(`✗ The result could not be written: ${error.message}\n`);
-  process.exit(70);
+  process.exit(Exit.Internal);
 });
 
 // Whoever read the log may be gone. Saying so would be one more line that cannot be written, and so on without end.
@@ -32,14 +33,14 @@ process.stderr.on("error", () => {});
 process.on("beforeExit", () => {
   if (isDone) return;
   terminal.say("✗ It ended without a result: it waits for something that will never come.\n");
-  process.exit(1);
+  process.exit(Exit.CommandFailed);
 });
 
 // Before a single file of a home is read: somebody else may have put there what we would run or trust.
 const refusal = refusalOfHome(homeAt(process.env));
 if (refusal !== undefined) {
   terminal.say(`${terminal.colors.red("✗")} ${refusal}\n`);
-  process.exit(70);
+  process.exit(Exit.Internal);
 }
 
 const code = await main({
@@ -116,5 +117,5 @@ async function rememberRun(
 
 function fail(error: unknown): void {
   terminal.say(`${error instanceof Error ? error.stack : String(error)}\n`);
-  process.exit(70);
+  process.exit(Exit.Internal);
 }

@@ -82,7 +82,7 @@ export interface PackConfig {
   readonly textMb?: number;
 }
 
-export interface DiagnoseConfig {
+interface DiagnoseConfig {
   readonly allowPrivate?: boolean;
 }
 

@@ -83,7 +83,7 @@ export class RuntimeError extends Error {
 
 export type RuntimeErrorCode = "CONFIG_INVALID" | "COMMAND_CLASH" | "PORT_IN_USE" | "HOME_UNUSABLE" | StoreErrorCode;
 /** `STORE_GONE`: nothing can be written any more before a restart, or before its files are back. */
-export type StoreErrorCode = "STORE_UNAVAILABLE" | "STORE_DAMAGED" | "STORE_GONE" | "SCHEMA_NEWER";
+type StoreErrorCode = "STORE_UNAVAILABLE" | "STORE_DAMAGED" | "STORE_GONE" | "SCHEMA_NEWER";
 export type RequestErrorKind = "parse" | "request" | "method" | "params" | "tooLarge" | "busy";
 
 /** Why work was ended early. `signal.reason` is one of these, and only it decides how the run is recorded. */

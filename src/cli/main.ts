@@ -32,7 +32,7 @@ export interface TerminalProject extends RunSurroundings {
 }
 
 /** A project of which nothing was run. */
-export interface KnownProject extends TerminalProject {
+interface KnownProject extends TerminalProject {
   /** What is not known of it for that reason. */
   readonly notice: string | undefined;
   /** A command as it was last loaded; undefined when its file has not been loaded as it is. */
@@ -44,7 +44,7 @@ export interface KnownProject extends TerminalProject {
 }
 
 /** A project whose config was run, as its commands may be. */
-export interface LoadedProject extends TerminalProject {
+interface LoadedProject extends TerminalProject {
   /** Keeps what help and completion need of a command that was loaded. */
   keep(loaded: CatalogEntry | LoadProblem): void;
 }

@@ -5,15 +5,15 @@ import { type InferInput, type InferOutput, type JsonSchema, type Schema, toJson
 import { closest } from "./suggest.ts";
 
 export type Effects = "read" | "write" | "destroy";
-export type Isolation = "server" | "process";
-export type Estimate = number | { readonly work: number };
+type Isolation = "server" | "process";
+type Estimate = number | { readonly work: number };
 /** Whether a client may, must or must not call it as a task. */
-export type TaskSupport = "optional" | "required" | "forbidden";
+type TaskSupport = "optional" | "required" | "forbidden";
 
 /**
  * How a failed run is tried again: this many attempts in all, waiting `backoff` seconds, then twice that, and so on.
  */
-export interface Retry {
+interface Retry {
   readonly attempts: number;
   readonly backoff?: number;
 }
@@ -25,7 +25,7 @@ export interface Suggestion {
 }
 
 /** What a completer knows beside the text. Over MCP the arguments may still be texts, and any may be missing. */
-export interface CompleterContext {
+interface CompleterContext {
   readonly arguments: Readonly<Record<string, unknown>>;
   readonly context: Readonly<Record<string, unknown>>;
   /** Aborted when the caller no longer waits, or the completer has taken too long. */
@@ -43,7 +43,7 @@ export type Completer = (partial: string, given: CompleterContext) => Suggestion
  * Another name for the tool; `arguments` says what that name's arguments are called here. Without a name, for the
  * tool's own.
  */
-export interface AliasDefinition<I> {
+interface AliasDefinition<I> {
   readonly name?: string;
   readonly arguments?: { readonly [theirs: string]: keyof I & string };
 }

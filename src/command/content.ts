@@ -23,7 +23,7 @@ export type ContentBlock =
       readonly mimeType?: string;
     };
 
-export interface ContentAnnotations {
+interface ContentAnnotations {
   readonly audience?: readonly ("user" | "assistant")[];
   readonly priority?: number;
   readonly lastModified?: string;

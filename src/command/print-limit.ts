@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.ts";
 
 /** What one command may print in a second; what is more is counted and left out. */
-export const printLimit = { lines: 500, bytes: 64 * 1024 };
+const printLimit = { lines: 500, bytes: 64 * 1024 };
 const windowMs = 1_000;
 
 export interface PrintOptions {

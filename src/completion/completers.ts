@@ -1,7 +1,7 @@
 import type { Completer } from "../command/command.ts";
 
 /** One entry of a folder, as `readdir(…, { withFileTypes: true })` gives it. */
-export interface FolderEntry {
+interface FolderEntry {
   readonly name: string;
   isDirectory(): boolean;
 }

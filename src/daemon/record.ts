@@ -21,7 +21,7 @@ export interface DaemonRecord {
   };
 }
 
-export const recordFile = (home: Home, key: string): string => path.join(home.runFolder, `${key}.json`);
+const recordFile = (home: Home, key: string): string => path.join(home.runFolder, `${key}.json`);
 export const lockFile = (home: Home, key: string): string => path.join(home.runFolder, `${key}.lock`);
 
 export function readRecord(home: Home, key: string): DaemonRecord | undefined {

@@ -23,7 +23,7 @@ export interface OwnCompletions {
 }
 
 /** What the author has registered by hand. */
-export interface AuthorsOwn {
+interface AuthorsOwn {
   isPrompt(name: string): boolean;
   /** The input schema of a tool, a command's or the author's. */
   schemaOf(tool: string): JsonSchema | undefined;

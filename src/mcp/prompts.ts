@@ -15,7 +15,7 @@ export interface OwnPrompts {
   get(name: string, given: unknown): Promise<Result>;
 }
 
-export interface Prompt {
+interface Prompt {
   readonly name: string;
   readonly description: string;
   readonly arguments: readonly { readonly name: string; readonly description?: string; readonly required: boolean }[];

@@ -29,7 +29,7 @@ const maxPollMs = 5_000;
 const defaultPollMs = 1_000;
 
 /** How often a client should ask: twenty times in an expected run. */
-export function pollIntervalMs({ estimateMs }: Pick<Task, "estimateMs">): number {
+function pollIntervalMs({ estimateMs }: Pick<Task, "estimateMs">): number {
   return estimateMs === undefined
     ? defaultPollMs
     : Math.round(Math.min(maxPollMs, Math.max(minPollMs, estimateMs / 20)));
@@ -106,7 +106,7 @@ export function toDetailedTask(
 }
 
 /** The JSON-RPC error that a task ended in, if it did. */
-export function rpcErrorOf(task: EndedTask): { code: number; message: string; data?: unknown } | undefined {
+function rpcErrorOf(task: EndedTask): { code: number; message: string; data?: unknown } | undefined {
   const { outcome } = task;
   if (outcome?.ending !== "failed") return undefined;
   if (outcome.rpc !== undefined) return { ...outcome.rpc };

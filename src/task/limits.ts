@@ -14,7 +14,7 @@ export const maxWaitingTasks = 100;
 /** How long a question waits for its answer, unless the settings say otherwise. */
 export const defaultQuestionMs = 24 * hourMs;
 export const maxPageSize = 100;
-export const maxDepth = 64;
+const maxDepth = 64;
 
 /** Tasks that a worker runs at a time. */
 export function taskPlaces(total = 16): ShareLimits {

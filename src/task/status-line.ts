@@ -16,7 +16,7 @@ export function statusLine(task: Task, now: number): string {
 }
 
 /** By when a question has to be answered, to be put behind it. */
-export function answerBy({ until }: TaskQuestion): string {
+function answerBy({ until }: TaskQuestion): string {
   return until === undefined ? "" : ` (to be answered by ${toTimestamp(until).slice(0, 16).replace("T", " ")} UTC)`;
 }
 

@@ -26,7 +26,7 @@ export interface WorkerOptions extends Omit<HeldCallOptions, "leaseMs" | "onClai
 
 /** A second of silence is long enough to look again for retries that have become due. */
 const pollMs = 1_000;
-export const defaultLeaseMs = 30_000;
+const defaultLeaseMs = 30_000;
 const defaultGraceMs = 25_000;
 /**
  * So many calls are put on record, or made tasks, in one turn of the event loop: each is a write of its own, and its

@@ -7,7 +7,7 @@ import { metaKeys } from "./request-envelope.ts";
 export const maxBodyBytes = 4 * 1024 * 1024;
 export const maxIntroductionBytes = 16 * 1024;
 /** Checking a member of an object takes far longer than sending it. */
-export const limits = { depth: 64, values: 100_000, members: 10_000 } as const satisfies JsonLimits;
+const limits = { depth: 64, values: 100_000, members: 10_000 } as const satisfies JsonLimits;
 /** What to do about too much of each. */
 const cures = {
   depth: "",

@@ -26,7 +26,7 @@ export function toEnvelope(clientInfo: Json, clientCapabilities: Json): Json {
 }
 
 /** What a request is about: a tool, a resource, a task. */
-export function subjectOf(params: Json): string | undefined {
+function subjectOf(params: Json): string | undefined {
   return textOf(params.name) ?? textOf(params.uri) ?? textOf(params.taskId);
 }
 

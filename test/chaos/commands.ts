@@ -41,7 +41,7 @@ async function work({ key, ms }: Input, task: CommandContext): Promise<{ key: st
   return { key, attempt: task.attempt, pid: process.pid };
 }
 
-export const commands = {
+const commands = {
   safe: defineCommand({ summary: "May run again", input, idempotent: true, run: work }),
   unsafe: defineCommand({ summary: "Must not run twice", input, run: work }),
   flaky: defineCommand({

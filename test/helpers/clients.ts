@@ -32,7 +32,7 @@ export interface CallResult {
   readonly isError?: boolean;
 }
 
-export interface Progress {
+interface Progress {
   readonly progress: number;
   readonly total?: number;
   readonly message?: string;

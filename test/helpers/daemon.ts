@@ -8,7 +8,7 @@ import { runMeanwhile, type Started, startMeanwhile, waitFor } from "./meanwhile
 import { overPipes, type Result, WireClient, type WireOptions } from "./wire.ts";
 
 const fixtures = path.resolve(import.meta.dirname, "../fixtures");
-export const folders = ["deferral", "questions", "daemon"].map((name) => path.join(fixtures, name, "commands"));
+const folders = ["deferral", "questions", "daemon"].map((name) => path.join(fixtures, name, "commands"));
 /** The words of a project that has these commands and no others. */
 export const ownCommands = ["--no-bundled", ...folders.flatMap((folder) => ["--commands", folder])];
 

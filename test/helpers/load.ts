@@ -5,7 +5,7 @@ import { LineSplitter } from "../../src/wire/lines.ts";
 /** Clients and looks for tests that move hundreds of megabytes: no more of an answer is looked at than whose it is. */
 
 /** Megabytes of all these processes together. */
-export function residentMbOf(pids: readonly number[]): number {
+function residentMbOf(pids: readonly number[]): number {
   return pids.reduce(
     (sum, pid) => sum + (Number(readQuietly(`/proc/${pid}/statm`).split(" ")[1] ?? 0) * 4096) / 1024 / 1024,
     0,

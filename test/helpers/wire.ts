@@ -44,7 +44,7 @@ export interface Handle {
   readonly next_action: { readonly tool: string; readonly arguments: Json };
 }
 
-export interface Envelope {
+interface Envelope {
   readonly success: boolean;
   readonly data: Json;
   readonly messages: readonly { readonly type: string; readonly text: string; readonly timestamp: string }[];
@@ -104,7 +104,7 @@ export interface Link {
   readonly http?: HttpDoor;
 }
 
-export interface Sending {
+interface Sending {
   readonly revision: string;
   /** Over HTTP: in place of the usual ones; undefined leaves one out. */
   readonly headers?: HeaderValues | undefined;

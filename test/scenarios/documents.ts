@@ -4,7 +4,7 @@
  * looks for the tests that are named, and, where the documents lie beside the repository, fails for a name without a
  * row.
  */
-export type DocumentName =
+type DocumentName =
   | "wks-async-tools"
   | "wks-mcp-layer"
   | "erlmcp-progress-and-completion"
@@ -40,7 +40,7 @@ export const checkNames = [
 ] as const;
 export type CheckName = (typeof checkNames)[number];
 
-export interface TestName {
+interface TestName {
   /** From the repository's root. */
   readonly file: string;
   /** The test's title; of a `test.each`, how its title begins. */

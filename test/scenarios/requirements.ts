@@ -23,7 +23,7 @@ export interface Requirement {
   readonly why?: string;
 }
 
-export interface TestName {
+interface TestName {
   /** From the repository's root. */
   readonly file: string;
   /** The test's title; of a `test.each`, how its title begins. */

@@ -24,7 +24,7 @@ export interface KnownValues {
   readonly tools: OwnTools;
 }
 
-export interface ArgumentRequest {
+interface ArgumentRequest {
   readonly argument: string;
   readonly partial: string;
   readonly arguments: Readonly<Record<string, unknown>>;

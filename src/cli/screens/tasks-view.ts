@@ -70,7 +70,7 @@ function ageOf(task: Task, now: number): string {
 }
 
 /** The newest thing to say about a task, fit for a terminal. */
-export function newsOf(task: Task, now: number): string {
+function newsOf(task: Task, now: number): string {
   return clean(statusLine(task, now));
 }
 

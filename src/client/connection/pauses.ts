@@ -5,7 +5,7 @@ import { randomInt } from "node:crypto";
 /** A number from 0 up to, and without, 1. */
 type Chance = () => number;
 
-export const chance: Chance = () => randomInt(2 ** 32) / 2 ** 32;
+const chance: Chance = () => randomInt(2 ** 32) / 2 ** 32;
 
 const growth = 1.5;
 const maxFactor = 5;

@@ -35,7 +35,7 @@ export type FromIsolated =
   | { readonly type: "notLoaded"; readonly text: string }
   | { readonly type: "outcome"; readonly outcome: Outcome };
 
-export interface ChildOptions {
+interface ChildOptions {
   readonly home: string;
   readonly config: Readonly<Record<string, unknown>>;
   readonly caller: Caller | undefined;
