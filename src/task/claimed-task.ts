@@ -60,7 +60,7 @@ export class ClaimedTask {
     this.#task = task;
     this.#claim = { taskId: task.taskId, fence: task.fence };
     onClaim?.();
-    this.#stopWatching = store.onChange(() => void this.#look(), task.taskId);
+    this.#stopWatching = store.onChange(() => void this.look(), task.taskId);
   }
 
   get task(): Task {
@@ -204,8 +204,8 @@ export class ClaimedTask {
       );
   }
 
-  /** Notices a cancel, or that somebody else holds the task now. */
-  async #look(): Promise<void> {
+  /** Notices a cancel, or that somebody else holds the task now, also where no news of it has come yet. */
+  async look(): Promise<void> {
     const { store, clock } = this.#options;
     const known = this.#task;
     if (this.#isStopped) return;

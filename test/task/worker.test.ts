@@ -71,6 +71,41 @@ test("stopping waits for a claim that is just being made", async () => {
   expect(await engine.get("ada", taskId)).toMatchObject({ status: "completed" });
 });
 
+test("an attempt that comes too late for its steps, which went with the end of its task, does nothing again", async () => {
+  let runs = 0;
+  const kept = Promise.withResolvers<void>();
+  const command = defineCommand({
+    summary: "x",
+    idempotent: true,
+    async run(_input, task) {
+      await task.step("once", () => ++runs);
+      kept.resolve();
+      if (runs === 1) await new Promise((resolve) => task.signal.addEventListener("abort", resolve));
+    },
+  });
+  const { store, engine, createWorker, create } = setUp(command);
+  const { taskId } = await create();
+  const first = createWorker();
+  first.start();
+  await kept.promise;
+  // What another process does is heard of later.
+  vi.spyOn(store, "onChange").mockReturnValue(() => undefined);
+  const settle = vi.spyOn(store, "settle");
+  vi.spyOn(store, "steps").mockImplementation(async () => {
+    await engine.cancel("ada", taskId);
+    return new Map();
+  });
+  await store.interrupt({ worker: "w" }, systemClock.now());
+  const second = createWorker({ worker: "w2" });
+  second.start();
+  await vi.waitFor(() => expect(settle.mock.calls.map(([{ fence }]) => fence)).toContain(2), {
+    timeout: 50_000,
+  });
+  await Promise.all([first.stop(0), second.stop(0)]);
+  expect(runs).toBe(1);
+  expect(await engine.get("ada", taskId)).toMatchObject({ status: "cancelled" });
+});
+
 test("a run whose task was taken from its worker is told so, also before anybody else has claimed it", async () => {
   const started = Promise.withResolvers<void>();
   const reasons: unknown[] = [];
