@@ -1,6 +1,7 @@
 /**
  * Where others see who listens, and may take a name that has become free, each side shows the other that it has read
- * the daemon's record before anything else is said: by a keyed hash of what the caller has made up for this once.
+ * the daemon's record: the caller in its greeting, the daemon before it says anything, by a keyed hash of what the
+ * caller has made up for this once. Nothing of a session is sent before both have; a greeting names the folder.
  */
 export interface Proof {
   readonly nonce: string;

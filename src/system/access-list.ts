@@ -42,12 +42,17 @@ export function readRefusal(rules: readonly FileRule[], printed: string): string
 /** The system, administrators, and whoever owns or has made it, in that place. */
 const trusted: readonly string[] = ["SY", "BA", "S-1-5-18", "S-1-5-32-544", "CO", "OW", "S-1-3-0", "S-1-3-4"];
 
+/** `LA` is the administrator that came with the machine, whose number is 500. */
+const isTrusted = (who: string, own: string) =>
+  who === own || trusted.includes(who) || (who === "LA" && own.endsWith("-500"));
+
 function refusalBy(access: string, own: string, { file, mayBeShared = false, cure }: FileRule): string | undefined {
   const owner = /^O:(S-[\d-]+|[A-Z]{2})/.exec(access)?.[1];
-  if (owner === undefined) return undefined;
-  if (owner !== own && !trusted.includes(owner))
+  if (owner === undefined)
+    return `Nobody says whose ${file} is (Get-Acl did not answer), so nothing in it was read; ${cure}.`;
+  if (!isTrusted(owner, own))
     return `${file} belongs to another user (${owner}, you are ${own}), so nothing in it was read; ${cure}.`;
-  const writer = mayBeShared ? undefined : writersOf(access).find((who) => who !== own && !trusted.includes(who));
+  const writer = mayBeShared ? undefined : writersOf(access).find((who) => !isTrusted(who, own));
   if (writer === undefined) return undefined;
   return `${file} may be written by others (${writer}), so nothing in it was read; if what is there is yours, take that right from them, or ${cure}.`;
 }
@@ -63,8 +68,9 @@ const writing = 0x2 | 0x4 | 0x40 | 0x10000 | 0x40000 | 0x80000 | 0x10000000 | 0x
 
 /** Who may write. */
 function writersOf(access: string): string[] {
-  const list = /D:([A-Z_]*)((?:\([^()]*\))*)/.exec(access);
-  if (list === null || list[1]?.includes("NO_ACCESS_CONTROL")) return ["everybody"];
+  const list = /D:([A-Z_]*)((?:\([^()]*\))*)(.*)$/.exec(access);
+  // What cannot be read, such as a condition, may let in anybody.
+  if (list === null || list[1]?.includes("NO_ACCESS_CONTROL") || /^\(/.test(list[3] ?? "")) return ["everybody"];
   return [...(list[2] ?? "").matchAll(/\(([^()]*)\)/g)].flatMap(([, entry = ""]) => {
     const [type = "", flags = "", mask = "", , , who = ""] = entry.split(";");
     const isAllowing = ["A", "OA", "XA"].includes(type) && !pairsOf(flags).includes("IO");

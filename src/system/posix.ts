@@ -217,7 +217,7 @@ class SocketFile implements OwnSocket {
     if (refusal !== undefined) throw new RuntimeError("HOME_UNUSABLE", `Cannot listen: ${refusal}.`);
     // Node removes the name that it listened on when it closes, whoever's socket is there by then: so that is a name of
     // our own.
-    const aside = path.join(this.#folder, String(process.pid));
+    const aside = path.join(path.dirname(this.#name), String(process.pid));
     rmSync(aside, { force: true });
     await listen(aside);
     chmodSync(aside, 0o600);

@@ -98,7 +98,7 @@ test("every long command gives its result to a plain client, to a client of 2025
     onTestFinished(() => client.close());
     return async (tool, input) => followed(client, await client.call(tool, input));
   };
-  const roads: readonly { readonly title: string; readonly call: Call; readonly isLater: (tool: string) => unknown }[] =
+  const kinds: readonly { readonly title: string; readonly call: Call; readonly isLater: (tool: string) => unknown }[] =
     [
       { title: "plain", call: await openPlain("somebody"), isLater: (tool) => tool === "monitor_sync" },
       {
@@ -110,7 +110,7 @@ test("every long command gives its result to a plain client, to a client of 2025
       { title: "2025", call: await open("2025-11-25"), isLater: () => true },
       { title: "2026", call: await open("2026-07-28"), isLater: () => true },
     ];
-  for (const { title, call, isLater } of roads)
+  for (const { title, call, isLater } of kinds)
     for (const [tool, input, data] of calls)
       expect(await call(tool, input), `${title}: ${tool}`).toEqual({ isLater: isLater(tool), ...resultLike(data) });
 });

@@ -5,7 +5,7 @@ import { runMeanwhile, startHttp } from "../helpers/meanwhile.ts";
 import { taskIdOf } from "../helpers/project.ts";
 import { type Message, overHttp, resultOf, WireClient } from "../helpers/wire.ts";
 
-/** Names that a tool still answers to after a rename: over every road of MCP, and never in a list. */
+/** Names that a tool still answers to after a rename: over every door of MCP, and never in a list. */
 
 const check = `import { defineCommand } from "meanwhile";
 import { z } from "zod";

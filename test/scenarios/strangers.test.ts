@@ -186,8 +186,8 @@ export default defineCommand({ summary: "Says hello", effects: "read", run: () =
     params?: Fields,
   ) => Promise<{ status: number; text: string; result: Fields | undefined; error: unknown }>;
 
-  /** The three roads over HTTP: each makes its servers in another place. */
-  const roads: Readonly<Record<string, (url: string) => Promise<Ask>>> = {
+  /** The three kinds of clients over HTTP: each makes its servers in another place. */
+  const kinds: Readonly<Record<string, (url: string) => Promise<Ask>>> = {
     "in 2026-07-28": async (url) => {
       const client = new ModernClient(url, {});
       return (method, params) => client.request(method, params, { id: 1 });
@@ -205,7 +205,7 @@ export default defineCommand({ summary: "Says hello", effects: "read", run: () =
     },
   };
 
-  describe.each(Object.entries(roads))("%s", (_title, take) => {
+  describe.each(Object.entries(kinds))("%s", (_title, take) => {
     const open = async () => {
       const { url, local, bundled } = await packed();
       return { ask: await take(url), local, bundled };

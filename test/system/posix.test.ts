@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import {
   chmodSync,
   chownSync,
@@ -155,4 +156,17 @@ describe("a project's config", () => {
       expect(refusalOfProjectFile(link)).toBe(refused(link, tmpdir()));
     },
   );
+});
+
+test("a socket is opened by the short name of a folder that is a link, however long its own is", async () => {
+  const folder = path.join(temporaryFolder(), "x".repeat(120));
+  mkdirSync(folder, { mode: 0o700 });
+  const link = path.join(temporaryFolder(), "home");
+  symlinkSync(folder, link);
+  const server = createServer();
+  const socket = ownSocket(path.join(link, "mcp.sock"), folder);
+  await socket.open(async (name) => void (await once(server.listen(name), "listening")));
+  expect(socket.isThere()).toBe(true);
+  socket.remove();
+  server.close();
 });

@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { readRefusal } from "../../src/system/access-list.ts";
 import type { Programs } from "../../src/system/programs.ts";
 import { createWindows } from "../../src/system/windows.ts";
 import { temporaryFolder } from "../helpers/home.ts";
@@ -87,7 +88,6 @@ test.each([
   ["an administrator's, which others may only read", "O:BAG:SYD:PAI(A;OICI;FA;;;SY)(A;OICI;0x1200a9;;;BU)(A;;FR;;;WD)"],
   ["the user's, with rights for whoever makes something there", `O:${me}G:SYD:(A;OICIIO;GA;;;CO)(A;;FA;;;OW)`],
   ["the user's, where somebody is refused", `O:${me}G:SYD:(D;;FA;;;BU)(A;;FA;;;${me})`],
-  ["one that PowerShell says nothing about", ""],
 ])("Windows: a file is taken that is %s", (_, access) => {
   expect(refusalBy(access)).toBeUndefined();
 });
@@ -103,11 +103,24 @@ test.each([
   ],
   ["whose rights others may change", `O:${me}G:SYD:(A;;RCWD;;;BU)`, "it may be written by others (BU)"],
   ["in which others may delete", `O:${me}G:SYD:(A;;DT;;;BU)`, "it may be written by others (BU)"],
+  ["that PowerShell says nothing about", "", "Nobody says whose it is (Get-Acl did not answer)"],
+  [
+    "some of whose rights depend on a condition, whatever comes after it",
+    `O:${me}G:SYD:AI(XA;;FR;;;WD;(@User.Title=="PM"))(A;;FA;;;WD)`,
+    "it may be written by others (everybody)",
+  ],
   ["that has no list at all", `O:${me}G:SYD:NO_ACCESS_CONTROL`, "it may be written by others (everybody)"],
 ])("Windows: a file is refused %s", (_, access, said) => {
   expect(refusalBy(access)).toMatch(
     new RegExp(`^${said.replace(/[()\\]/g, "\\$&")}, so nothing in it was read; .*move it\\.$`),
   );
+});
+
+test("Windows: what the machine's own administrator has made is taken where that is us", () => {
+  const rule = { file: "it", isRootTrusted: false, cure: "move it" };
+  const by = (own: string) => readRefusal([rule], `${own}\r\n=O:LAG:SYD:(A;;FA;;;LA)\r\n`);
+  expect(by("S-1-5-21-1-2-3-500")).toBeUndefined();
+  expect(by(me)).toContain("belongs to another user (LA");
 });
 
 test("Windows: only whose it is counts for what earlier versions have made", () => {
