@@ -1,12 +1,12 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { type Caller, localUser, anonymous as stranger } from "../../src/command/caller.ts";
-import { HttpExchange, OpenStreams } from "../../src/transport/http/http-exchange.ts";
-import { HttpRefusal } from "../../src/transport/http/http-refusal.ts";
-import { Sessions } from "../../src/transport/http/http-sessions.ts";
-import { FakeClock } from "../helpers/fake-clock.ts";
-import { openInMemory, turns } from "../helpers/in-memory.ts";
+import { type Caller, localUser, anonymous as stranger } from "../../../src/command/caller.ts";
+import { HttpExchange, OpenStreams } from "../../../src/transport/http/http-exchange.ts";
+import { HttpRefusal } from "../../../src/transport/http/http-refusal.ts";
+import { Sessions } from "../../../src/transport/http/http-sessions.ts";
+import { FakeClock } from "../../helpers/fake-clock.ts";
+import { openInMemory, turns } from "../../helpers/in-memory.ts";
 
 /** The sessions of a door without its socket, and what clients do with them. */
 async function setUp() {

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { serveHttpHere } from "../helpers/in-process.ts";
-import { isLong, rounds } from "../helpers/long.ts";
-import { type RawAnswer, type RawHeaders, RawSocket, toRequest } from "../helpers/raw-socket.ts";
-import { type Fields, modernMeta } from "../helpers/wire.ts";
+import { shareAmongTests, temporaryFolder, writeFiles } from "../../helpers/home.ts";
+import { serveHttpHere } from "../../helpers/in-process.ts";
+import { isLong, rounds } from "../../helpers/long.ts";
+import { type RawAnswer, type RawHeaders, RawSocket, toRequest } from "../../helpers/raw-socket.ts";
+import { type Fields, modernMeta } from "../../helpers/wire.ts";
 
 /**
  * The HTTP door as it looks from a socket: what it makes of every head and body that a careless, a broken or a hostile

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { Replay, ReplayMemory } from "../../src/transport/http/replay.ts";
-import type { Message } from "../../src/wire/message.ts";
+import { Replay, ReplayMemory } from "../../../src/transport/http/replay.ts";
+import type { Message } from "../../../src/wire/message.ts";
 
 const note = (text: string): Message & { jsonrpc: string } => ({
   jsonrpc: "2.0",

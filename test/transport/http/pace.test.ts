@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Pace } from "../../src/transport/http/pace.ts";
+import { Pace } from "../../../src/transport/http/pace.ts";
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
