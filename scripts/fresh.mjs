@@ -1,6 +1,6 @@
 // Proves that a fresh clone in an empty folder, with an empty home, starts and passes by itself, and prints both times.
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
@@ -67,9 +67,14 @@ async function startUntilAnswered() {
 }
 
 async function hasAnswered() {
-  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "config_path" } });
   try {
+    const token = readFileSync(path.join(home, ".meanwhile/token"), "utf8").trim();
+    const headers = {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      authorization: `Bearer ${token}`,
+    };
     const response = await fetch(`http://127.0.0.1:${port}/mcp`, { method: "POST", headers, body });
     return (await response.text()).includes('"success":true');
   } catch {
