@@ -1,6 +1,6 @@
 // Proves that a fresh clone in an empty folder, with an empty home, starts and passes by itself, and prints both times.
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
@@ -8,6 +8,8 @@ const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-fresh-"));
 const home = path.join(folder, "home");
 const clone = path.join(folder, "meanwhile");
 const port = 7399;
+// Some tests run the program as another user, who has to get there.
+chmodSync(folder, 0o755);
 mkdirSync(home);
 // The machine's own Node and npm, without what this checkout puts on the path.
 const searchPath = process.env.PATH.split(path.delimiter).filter((entry) => !entry.includes("node_modules"));
