@@ -14,17 +14,25 @@ const groups = [
   {
     name: "core",
     modules: [
+      "index",
       "command/command",
       "command/content",
       "completion/(filter|lazily|references)",
       "config",
       "settings/[^.]*",
-      "embed/live-progress",
+      "embed/(live-progress|create-cli|create-server)",
     ],
   },
   {
     name: "cli",
-    modules: ["cli/main", "cli/terminal", "project/stored-catalog", "project/project-commands", "failpoint"],
+    modules: [
+      "cli/entries/run-program",
+      "cli/main",
+      "cli/terminal",
+      "project/stored-catalog",
+      "project/project-commands",
+      "failpoint",
+    ],
   },
   { name: "server", modules: ["serve", "runtime/runtime", "transport/stdio", "cli/entries/serve-in-process"] },
   { name: "daemon", modules: ["daemon/main"] },

@@ -3,12 +3,15 @@
 // and kept by hand here, and nowhere else: the wire's own, which trust nobody, take twice the processor time for each
 // call, and what is measured is not the client.
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
-import { toEnvelope } from "../src/wire/request-envelope.ts";
+import { connect } from "node:net";
 import { acceptBoth, isEventStream, subjectHeaders } from "../src/wire/http-client.ts";
+import { toEnvelope } from "../src/wire/request-envelope.ts";
 import { legacyRevision, modernRevision } from "../src/wire/revisions.ts";
 import { EventReader } from "../src/wire/sse.ts";
 import { HttpLanes } from "./http-lanes.mjs";
+import { median } from "./report.mjs";
 
 const answerTimeoutMs = 30_000;
 const exitTimeoutMs = 3_000;
@@ -25,6 +28,7 @@ for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exi
 class ServerProcess {
   #stderr = "";
   #isStopping = false;
+  #pids;
 
   constructor(words, env) {
     this.child = spawn(process.execPath, words, { env, stdio: ["pipe", "pipe", "pipe"] });
@@ -57,8 +61,9 @@ class ServerProcess {
     }
   }
 
-  /** The address an HTTP server prints when it listens. */
-  url() {
+  /** The address an HTTP server prints when it listens; one that prints none is tried until it does. */
+  url(known) {
+    if (known !== undefined) return this.expect(untilListening(known), known);
     const listening = new Promise((resolve) => {
       this.child.stderr.on("data", () => {
         const [url] = /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(this.#stderr) ?? [];
@@ -78,12 +83,16 @@ class ServerProcess {
     }
   }
 
+  /** Counts from now on all processes whose environment has `mark`, a daemon that has left the tree among them. */
+  countAll(mark) {
+    this.#pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && hasInEnvironment(name, mark));
+    return this.#pids.length;
+  }
+
   /** Processor time that all its threads have used so far, in milliseconds; undefined where there is no /proc. */
   cpuMs() {
-    const folder = `/proc/${this.child.pid}/task`;
     try {
-      const ofThread = (thread) => Number(readFileSync(`${folder}/${thread}/schedstat`, "utf8").split(" ")[0]);
-      return readdirSync(folder).reduce((sum, thread) => sum + ofThread(thread), 0) / 1e6;
+      return (this.#pids ?? [this.child.pid]).reduce((sum, pid) => sum + cpuMsOf(pid), 0);
     } catch {
       return undefined;
     }
@@ -100,6 +109,36 @@ class ServerProcess {
     running.delete(this.child);
   }
 }
+
+function cpuMsOf(pid) {
+  const folder = `/proc/${pid}/task`;
+  const ofThread = (thread) => Number(readFileSync(`${folder}/${thread}/schedstat`, "utf8").split(" ")[0]);
+  return readdirSync(folder).reduce((sum, thread) => sum + ofThread(thread), 0) / 1e6;
+}
+
+function hasInEnvironment(pid, mark) {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes(mark);
+  } catch {
+    return false;
+  }
+}
+
+async function untilListening(url) {
+  const { hostname, port } = new URL(url);
+  for (;;) {
+    const socket = connect(Number(port), hostname);
+    const isThere = await once(socket, "connect").then(
+      () => true,
+      () => new Promise((resolve) => setTimeout(resolve, 50, false)),
+    );
+    socket.destroy();
+    if (isThere) return url;
+  }
+}
+
+/** What every server but those that say otherwise is called with. */
+const echoText = (text) => ({ name: "echo_text", arguments: { text } });
 
 /** Starts a server and shakes hands with it over stdio. */
 export async function openStdio(server, env) {
@@ -132,8 +171,7 @@ export async function openStdio(server, env) {
   send({ jsonrpc: "2.0", method: "notifications/initialized" });
   return {
     process: started,
-    call: async (text) =>
-      checkEcho(await request("tools/call", { name: "echo_text", arguments: { text } }), text, server),
+    call: async (text) => checkEcho(await request("tools/call", (server.ask ?? echoText)(text)), text, server),
     /** Another request than the call; the answer is for the caller to check. */
     request: (method, params) => started.expect(request(method, params), method),
     close: () => started.stop(),
@@ -143,7 +181,7 @@ export async function openStdio(server, env) {
 /** Starts a server on a free port; `revision` is "2026-07-28" (no handshake) or "2025-11-25" (a session). */
 export async function openHttp(server, env, { revision }) {
   const started = new ServerProcess(server.http, env);
-  const lanes = new HttpLanes(await started.url());
+  const lanes = new HttpLanes(await started.url(server.url));
   const baseHeaders = { "content-type": "application/json", ...acceptBoth };
   let lastId = 0;
   const post = (message, headers) => lanes.post(JSON.stringify(message), { ...baseHeaders, ...headers });
@@ -166,11 +204,12 @@ export async function openHttp(server, env, { revision }) {
       "initialized",
     );
   }
-  const callHeaders = headersOf("tools/call", { name: "echo_text" });
+  const ask = server.ask ?? echoText;
+  const callHeaders = headersOf("tools/call", ask(""));
   return {
     process: started,
     async call(text) {
-      const params = { name: "echo_text", arguments: { text }, ...(isModern && { _meta: modernMeta }) };
+      const params = { ...ask(text), ...(isModern && { _meta: modernMeta }) };
       const { message } = await request("tools/call", params, callHeaders);
       checkEcho(message, text, server);
     },
@@ -190,17 +229,25 @@ export async function openHttp(server, env, { revision }) {
   };
 }
 
-/** Makes `count` calls, `width` of them at any time; gives calls a second and the server's processor time. */
+/** Makes `count` calls, `width` of them at any time; gives calls a second, how long one took, and the server's processor time. */
 export async function measureCalls(client, { count, width }) {
   const cpuMsBefore = client.process.cpuMs();
   const startedAt = performance.now();
+  const took = [];
   let next = 0;
   const lane = async () => {
-    while (next < count) await client.call(`text number ${next++}`);
+    let begunAt = startedAt;
+    while (next < count) {
+      await client.call(`text number ${next++}`);
+      const now = performance.now();
+      took.push(now - begunAt);
+      begunAt = now;
+    }
   };
   await client.process.expect(Promise.all(Array.from({ length: width }, lane)), `${count} calls`);
   return {
     callsPerSecond: count / ((performance.now() - startedAt) / 1000),
+    p50Us: median(took) * 1000,
     cpuMs: client.process.cpuMs() - cpuMsBefore,
   };
 }
@@ -240,7 +287,7 @@ function checkInitialize(message) {
 function checkEcho(message, text, server) {
   const { structuredContent, isError, content } = message.result ?? {};
   const isRight =
-    isError !== true && content?.[0]?.text.includes(text) && server.echoed(structuredContent ?? {}) === text;
+    isError !== true && content?.[0]?.text.includes(text) && server.echoed(structuredContent ?? {}, content) === text;
   if (!isRight)
     throw new Error(`${server.name} was sent ${JSON.stringify(text)} and answered ${JSON.stringify(message)}`);
 }

@@ -174,4 +174,34 @@ export const ownTable = {
   ].map((row) => ({ ...row, section: "own" })),
 };
 
-export const sections = [...new Set([...peerTable.rows, ...ownTable.rows].map((row) => row.section))];
+const unwrapped = (bound) => ({ of: "as it is", ...bound });
+/** At most 15 % more for a call. */
+const little = unwrapped({ least: 0.87 });
+
+/** What durable() costs a server that was made with an SDK, and what is gained where the server is ours. */
+export const embedTable = {
+  columns: ["as it is", "with Meanwhile"],
+  rows: [
+    ...[
+      ["v1", "SDK v1"],
+      ["v2", "SDK v2"],
+      ["fastmcp", "fastmcp"],
+    ].flatMap(([id, name]) => [
+      { id: `embed-${id}-1`, title: `${name} on stdio, one call at a time`, unit: "calls/s", goals: [little] },
+      { id: `embed-${id}-64`, title: `${name} on stdio, 64 in flight`, unit: "calls/s", goals: [unwrapped()] },
+      { id: `embed-${id}-cpu`, title: `${name} on stdio, CPU a call (64 in flight)`, unit: "µs", goals: [unwrapped()] },
+    ]),
+    {
+      id: "embed-hono-1",
+      title: "in Hono, the SDK v2's handler and createServer().fetch, one call at a time",
+      unit: "calls/s",
+      goals: [unwrapped({ least: 1 })],
+    },
+    { id: "embed-hono-32", title: "the same, 32 in flight", unit: "calls/s", goals: [unwrapped({ least: 1 })] },
+    { id: "embed-hono-cpu", title: "the same, CPU a call (32 in flight)", unit: "µs", goals: [unwrapped()] },
+  ].map((row) => ({ ...row, section: "embed" })),
+};
+
+export const sections = [
+  ...new Set([...peerTable.rows, ...ownTable.rows, ...embedTable.rows].map((row) => row.section)),
+];

@@ -1,5 +1,5 @@
 // npm run bench [-- --quick] [--markdown] [--before <checkout>] [--only <section>]
-// Sections: stdio, http, task-get, sessions, start, help, own, tasks, completion, front, pack, pack-search.
+// Sections: stdio, http, task-get, sessions, start, help, own, embed, tasks, completion, front, wrap, pack, pack-search.
 // Measures Meanwhile and its peers side by side, and Meanwhile beside itself, and prints a table of each. A missed goal
 // is reported; only what breaks fails.
 import { spawnSync } from "node:child_process";
@@ -11,8 +11,8 @@ import { parseArgs } from "node:util";
 import { measureProgram, openHttp, openStdio } from "./client.mjs";
 import { createOwn } from "./own.mjs";
 import { median, printTable, Results, toTable } from "./report.mjs";
-import { ownTable, peerTable, sections } from "./rows.mjs";
-import { bareServer, programs, servers } from "./servers.mjs";
+import { embedTable, ownTable, peerTable, sections } from "./rows.mjs";
+import { bareServer, embedded, programs, servers } from "./servers.mjs";
 import { Turns } from "./turns.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -25,7 +25,7 @@ const { values: options } = parseArgs({
   },
 });
 /** Measured by programs of their own, with a table each, in the same run. */
-const programsToo = ["tasks", "completion", "front", "pack", "pack-search"];
+const programsToo = ["tasks", "completion", "front", "wrap", "pack", "pack-search"];
 const known = [...sections, ...programsToo];
 if (options.only !== undefined && !known.includes(options.only))
   throw new Error(`--only takes one of ${known.join(", ")}, not ${options.only}.`);
@@ -62,6 +62,7 @@ const measures = {
   sessions: () => measureHttp("sessions", "2025-11-25"),
   start,
   help,
+  embed: measureEmbedded,
   own:
     isWanted("own") &&
     createOwn({
@@ -79,7 +80,7 @@ for (let round = 1; round <= size.rounds; round++) {
     await measures[section]();
   }
 }
-for (const table of [peerTable, ownTable].map((one) => toTable(one, results)))
+for (const table of [peerTable, ownTable, embedTable].map((one) => toTable(one, results)))
   if (table.lines.length > 0) printTable(table, { ...options, rounds: size.rounds, startedAt });
 for (const section of programsToo.filter(isWanted)) runToo(`${section}.mjs`);
 
@@ -101,6 +102,23 @@ async function measureStdio() {
     open: () => openStdio(server, envOf(server)),
   }));
   await turns.compareCalls(list, { counts: calls.stdio, width: 64 });
+}
+
+/** Each server beside itself with one line around it. */
+async function measureEmbedded() {
+  const pairs = embedded.stdio.flatMap(({ base, bare, durable }) => [
+    { id: `embed-${base.replace("sdk-", "")}`, name: "as it is", server: bare },
+    { id: `embed-${base.replace("sdk-", "")}`, name: "with Meanwhile", server: durable },
+  ]);
+  const onStdio = pairs.map((one) => ({ ...one, open: () => openStdio(one.server, envOf(one)) }));
+  await turns.compareCalls(onStdio, { counts: { ...calls.stdio, warmUp: 4_000 }, width: 64 });
+  const { bare, created } = embedded.hono;
+  const open = (server) => openHttp(server, env, { revision: "2026-07-28" });
+  const inHono = [
+    { id: "embed-hono", name: "as it is", open: () => open(bare) },
+    { id: "embed-hono", name: "with Meanwhile", open: () => open(created) },
+  ];
+  await turns.compareCalls(inHono, { counts: calls.http, width: 32 });
 }
 
 async function measureHttp(id, revision, others = []) {

@@ -27,6 +27,22 @@ export const servers = [
   createMeanwhile({ project: at(".") }),
 ];
 
+const plainly = (structured) => structured.text;
+const wrapped = (file) => ({ stdio: [at(file), "--durable"], echoed: plainly });
+
+/** Servers made with an SDK, as they are and with durable() around them; and two in Hono. */
+export const embedded = {
+  stdio: ["sdk-v1", "sdk-v2", "fastmcp"].map((base) => ({
+    base,
+    bare: { stdio: [at(`servers/${base}.mjs`)], echoed: plainly },
+    durable: wrapped(`servers/${base}.mjs`),
+  })),
+  hono: {
+    bare: { http: [at("servers/sdk-v2.mjs"), "--hono"], echoed: plainly },
+    created: { http: [at("servers/created.mjs")], echoed: inEnvelope },
+  },
+};
+
 /** No server of MCP: what HTTP and JSON alone cost on this Node. */
 export const bareServer = { name: "bare Node", http: [at("servers/bare.mjs")], echoed: inEnvelope };
 

@@ -24,15 +24,20 @@ export class Turns {
   async compareCalls(list, { counts, width }) {
     const runs = [];
     try {
-      for (const { id, name, open } of list) runs.push({ id, name, client: await open(), one: [], many: [], cpu: [] });
+      for (const { id, name, open } of list)
+        runs.push({ id, name, client: await open(), one: [], p50: [], cpuOne: [], many: [], cpu: [] });
       for (const { client } of runs) await measureCalls(client, { count: counts.warmUp, width });
       for (let turn = 0; turn < this.#size.turns; turn++) {
         for (let slice = 0; counts.one > 0 && slice < slicesOfOne; slice++)
           for (const run of this.#shuffled(runs)) await measureOne(run, counts);
         for (const run of this.#shuffled(runs)) await measureMany(run, counts, width);
       }
-      for (const { id, name, client, one, many, cpu } of runs) {
-        if (one.length > 0) this.#results.add(`${id}-1`, name, median(one));
+      for (const { id, name, client, one, p50, cpuOne, many, cpu } of runs) {
+        if (one.length > 0) {
+          this.#results.add(`${id}-1`, name, median(one));
+          this.#results.add(`${id}-p50`, name, median(p50));
+          this.#results.add(`${id}-cpu-1`, name, median(cpuOne));
+        }
         this.#results.add(`${id}-${width}`, name, median(many));
         this.#results.add(`${id}-cpu`, name, median(cpu));
         this.#results.add(`${id}-memory`, name, client.process.residentMb());
@@ -65,9 +70,12 @@ export class Turns {
   }
 }
 
-async function measureOne({ client, one }, counts) {
+async function measureOne({ client, one, p50, cpuOne }, counts) {
   await measureCalls(client, { count: counts.leadIn, width: 1 });
-  one.push((await measureCalls(client, { count: counts.one, width: 1 })).callsPerSecond);
+  const { callsPerSecond, p50Us, cpuMs } = await measureCalls(client, { count: counts.one, width: 1 });
+  one.push(callsPerSecond);
+  p50.push(p50Us);
+  cpuOne.push((cpuMs * 1000) / counts.one);
 }
 
 async function measureMany(run, counts, width) {

@@ -13,14 +13,17 @@ if (!isNewEnough) {
   restartWithOwnNode();
 } else if (process.argv[2] === "-C" && !enter(process.argv.splice(2, 2)[1])) {
   process.exitCode = 2;
-} else if (
-  process.argv.includes("serve") &&
-  !process.argv.includes("--in-process") &&
-  !process.argv.includes("--http")
-) {
+} else if (asksForFront(process.argv.slice(2))) {
   startFront();
 } else {
   start();
+}
+
+/** Behind `--` stand the words of another program. */
+function asksForFront(words) {
+  const own = words.includes("--") ? words.slice(0, words.indexOf("--")) : words;
+  const isServed = own.includes("serve") || own[0] === "wrap";
+  return isServed && !own.includes("--in-process") && !own.includes("--http");
 }
 
 /** `-C <folder>`: as if started there, for hosts that start servers anywhere. */

@@ -17,3 +17,14 @@ export interface ConformanceReport {
 
 /** Serves examples/everything, runs one revision's requirements against it, and stops it again. */
 export declare function runConformance(requirements: "2025-11-25" | "2026-07-28"): Promise<ConformanceReport>;
+
+/** The same with the example behind `meanwhile wrap`, over stdio. */
+export declare function runConformanceThroughWrap(
+  requirements: "2025-11-25" | "2026-07-28",
+): Promise<ConformanceReport>;
+
+/** Starts a server that prints its address to stderr, lets the suite judge it as `asked` says, and stops it again. */
+export declare function judge(
+  server: { readonly words: readonly string[]; readonly cwd?: string },
+  asked: readonly string[],
+): Promise<ConformanceReport>;

@@ -17,16 +17,25 @@ const suiteLimitMs = 240_000;
 
 /** Serves the example, runs one revision's requirements against it, and stops it again. */
 export async function runConformance(requirements) {
+  const words = [executable, "serve", "--http", "--port", "0", "--no-bundled", "--allow-anonymous"];
+  return await judge({ words, cwd: example }, ["--requirements", requirements]);
+}
+
+/** The same with the example behind `meanwhile wrap`, over stdio. */
+export async function runConformanceThroughWrap(requirements) {
+  const upstream = [process.execPath, executable, "-C", example, "serve", "--in-process", "--no-bundled"];
+  const words = [executable, "wrap", "--http", "--port", "0", "--allow-anonymous", "--", ...upstream];
+  return await judge({ words }, ["--requirements", requirements]);
+}
+
+/** Starts a server that prints its address to stderr, lets the suite judge it as `asked` says, and stops it again. */
+export async function judge({ words, cwd = root }, asked) {
   const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-conformance-"));
-  const server = spawn(
-    process.execPath,
-    [executable, "serve", "--http", "--port", "0", "--no-bundled", "--allow-anonymous"],
-    {
-      cwd: example,
-      env: { ...process.env, MEANWHILE_HOME: path.join(folder, "home") },
-      stdio: ["ignore", "ignore", "pipe"],
-    },
-  );
+  const server = spawn(process.execPath, words, {
+    cwd,
+    env: { ...process.env, MEANWHILE_HOME: path.join(folder, "home") },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   const removeFolder = () => rmSync(folder, { recursive: true, force: true });
   const release = atExit(() => {
     server.kill("SIGKILL");
@@ -35,8 +44,8 @@ export async function runConformance(requirements) {
   try {
     const url = await printedUrl(server);
     const results = path.join(folder, "results");
-    const output = await runSuite(["server", "--url", url, "--requirements", requirements, "--output-dir", results]);
-    return toReport(requirements, output, results);
+    const output = await runSuite(["server", "--url", url, ...asked, "--output-dir", results]);
+    return toReport(asked.at(-1), output, results);
   } finally {
     await stop(server);
     release();

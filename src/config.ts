@@ -2,6 +2,9 @@ import type { McpServer } from "@modelcontextprotocol/server";
 import type { HostOverride } from "./host/profiles.ts";
 import type { LogLevel } from "./log.ts";
 import type { Bundled } from "./project/project.ts";
+import type { UpstreamConfig, UpstreamPrefix } from "./project/upstream-config.ts";
+
+export type { UpstreamConfig, UpstreamOAuth, UpstreamPrefix } from "./project/upstream-config.ts";
 
 /** Called for every MCP server that is made, to add resources, prompts and tools of one's own. */
 export type ServerHook = (server: McpServer, facts: { readonly era: "legacy" | "modern" }) => void | Promise<void>;
@@ -53,6 +56,13 @@ export interface UserConfig {
   readonly pack?: PackConfig;
   /** Hands over the SDK's McpServer. */
   readonly mcp?: ServerHook;
+  /** Servers that stand behind this one, by name: their tools are served as commands are. */
+  readonly upstreams?: Readonly<Record<string, UpstreamConfig>>;
+  /**
+   * When an upstream's name is put in front of its tools: `always`, `never`, or only where two have one name. Default:
+   * `always` where there are several, and `never` for one alone.
+   */
+  readonly upstreamPrefix?: UpstreamPrefix;
 }
 
 export interface HttpConfig {

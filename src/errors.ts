@@ -81,7 +81,13 @@ export class RuntimeError extends Error {
   }
 }
 
-export type RuntimeErrorCode = "CONFIG_INVALID" | "COMMAND_CLASH" | "PORT_IN_USE" | "HOME_UNUSABLE" | StoreErrorCode;
+export type RuntimeErrorCode =
+  | "CONFIG_INVALID"
+  | "COMMAND_CLASH"
+  | "SERVER_UNUSABLE"
+  | "PORT_IN_USE"
+  | "HOME_UNUSABLE"
+  | StoreErrorCode;
 /** `STORE_GONE`: nothing can be written any more before a restart, or before its files are back. */
 type StoreErrorCode = "STORE_UNAVAILABLE" | "STORE_DAMAGED" | "STORE_GONE" | "SCHEMA_NEWER";
 export type RequestErrorKind = "parse" | "request" | "method" | "params" | "tooLarge" | "busy";
@@ -119,6 +125,7 @@ export const RpcCode = {
   HeaderMismatch: -32020,
   MissingCapability: -32021,
   UnsupportedRevision: -32022,
+  UrlElicitationRequired: -32042,
 } as const;
 
 /** JSON-RPC code and HTTP status of what a client's author got wrong. */

@@ -13,6 +13,7 @@ import { homedir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { RuntimeError } from "./errors.ts";
+import { thisProgram } from "./program/program.ts";
 import { system } from "./system/system.ts";
 
 /** Everything Meanwhile keeps on a machine lives in one folder of its user. */
@@ -27,6 +28,8 @@ export interface Home {
   readonly reportsFolder: string;
   /** What help and completion show of commands, as they were last loaded. */
   readonly catalogFolder: string;
+  /** What upstreams have given us to sign in with. */
+  readonly upstreamsFolder: string;
   /** Sockets, locks and records of daemons. */
   readonly runFolder: string;
   /** What is told apart by its fingerprint, and must not be guessed from it, is said after this. */
@@ -42,7 +45,7 @@ export type ProcessEnvironment = Readonly<Record<string, string | undefined>>;
 
 /** Names the home folder and what is in it; touches nothing. */
 export function homeAt(env: ProcessEnvironment): Home {
-  const folder = path.resolve(env.MEANWHILE_HOME || path.join(homedir(), ".meanwhile"));
+  const folder = path.resolve(env[thisProgram.variable("HOME")] || path.join(homedir(), thisProgram.homeName));
   return {
     folder,
     configFile: path.join(folder, "config.json"),
@@ -52,6 +55,7 @@ export function homeAt(env: ProcessEnvironment): Home {
     daemonLog: path.join(folder, "daemon.log"),
     reportsFolder: path.join(folder, "reports"),
     catalogFolder: path.join(folder, "cache", "catalog"),
+    upstreamsFolder: path.join(folder, "upstreams"),
     runFolder: path.join(folder, "run"),
     saltFile: path.join(folder, "run", "salt"),
     packSocket: path.join(folder, "mcp.sock"),
@@ -113,8 +117,8 @@ export function refuse(refusal: string | undefined): void {
  * this user's, and no one else may write it.
  */
 export function refusalOfHome(home: Home): string | undefined {
-  const cure = "set MEANWHILE_HOME to a folder of your own";
-  const inside = [home.configFile, home.tokenFile, home.tasksFile, home.runFolder];
+  const cure = `set ${thisProgram.variable("HOME")} to a folder of your own`;
+  const inside = [home.configFile, home.tokenFile, home.tasksFile, home.upstreamsFolder, home.runFolder];
   const logs = [home.workerLog, home.daemonLog];
   const databases = [home.tasksFile, home.packFile].flatMap((file) =>
     ["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`),

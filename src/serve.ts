@@ -3,7 +3,7 @@ import { localUser } from "./command/caller.ts";
 import { createFirstNumber } from "./ids.ts";
 import { Conversation } from "./mcp/conversation.ts";
 import { toWorkingFolder } from "./paths.ts";
-import type { Runtime } from "./runtime/runtime.ts";
+import type { Runtime, RuntimeCore } from "./runtime/runtime.ts";
 import { system } from "./system/system.ts";
 import type { HttpDoor } from "./transport/http/http-door.ts";
 import type { WritePart } from "./transport/outbox.ts";
@@ -16,6 +16,8 @@ export interface Streams {
   readonly host?: string | undefined;
   /** The client's working folder, as it said. */
   readonly folder?: unknown;
+  /** The variables that the client's session was started with, where they are not this process's own. */
+  readonly environment?: Readonly<Record<string, string>> | undefined;
   /** At the other end is a front of ours, which goes on with another daemon when this one hangs up. */
   readonly isFront?: boolean;
   /** Aborted when the server is about to leave: a connection on which nobody waits for an answer is closed then. */
@@ -23,7 +25,7 @@ export interface Streams {
 }
 
 /** One MCP connection over a pair of streams; resolves when the client has closed it. */
-export async function serveStreams(runtime: Runtime, streams: Streams): Promise<void> {
+export async function serveStreams(runtime: RuntimeCore, streams: Streams): Promise<void> {
   const { LineTransport } = await import("./transport/stdio.ts");
   const { log, clock, serving } = runtime;
   const isAskedAgain = (method: string) => streams.isFront === true && method === "tasks/result";
@@ -34,6 +36,7 @@ export async function serveStreams(runtime: Runtime, streams: Streams): Promise<
     way: lines,
     hostName: streams.host,
     folder: toWorkingFolder(streams.folder),
+    environment: streams.environment,
     isFront: streams.isFront === true,
     firstId: createFirstNumber(),
   });

@@ -9,7 +9,7 @@ const nobody = 65_534;
 const isRoot = process.getuid?.() === 0;
 const own = process.getuid?.();
 
-const guarded = ["config.json", "token", "tasks.db", "run"];
+const guarded = ["config.json", "token", "tasks.db", "upstreams", "run"];
 const files = [
   "config.json",
   "token",
@@ -21,7 +21,7 @@ const files = [
   "daemon.log",
   "mcp.sock",
 ];
-const folders = ["run", "cache", "cache/catalog", "reports"];
+const folders = ["run", "upstreams", "cache", "cache/catalog", "reports"];
 
 /** A home with everything in it, as Meanwhile makes it. */
 function fullHome() {

@@ -12,7 +12,11 @@ server.addTool({
   execute: async ({ text }) => ({ text }),
 });
 
-if (process.argv.includes("--http")) {
+if (process.argv.includes("--durable")) {
+  // The same server with one line around it.
+  const { durable } = await import("../../dist/index.js");
+  await durable(server).stdio();
+} else if (process.argv.includes("--http")) {
   const port = await findFreePort();
   await server.start({ transportType: "httpStream", httpStream: { port, host: "127.0.0.1" } });
   console.error(`http://127.0.0.1:${port}/mcp`);

@@ -14,8 +14,15 @@ function createEchoServer() {
   return server;
 }
 
-if (process.argv.includes("--http")) await serveHttp();
+if (process.argv.includes("--durable")) await serveDurably();
+else if (process.argv.includes("--http")) await serveHttp();
 else await serveStdio();
+
+/** The same server with one line around it. */
+async function serveDurably() {
+  const { durable } = await import("../../dist/index.js");
+  await durable(createEchoServer()).stdio();
+}
 
 async function serveStdio() {
   const { StdioServerTransport } = await import("@modelcontextprotocol/sdk/server/stdio.js");

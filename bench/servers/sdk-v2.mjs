@@ -16,8 +16,25 @@ function createEchoServer() {
   return server;
 }
 
-if (process.argv.includes("--http")) await serveHttp();
+if (process.argv.includes("--durable")) await serveDurably();
+else if (process.argv.includes("--hono")) await serveHono();
+else if (process.argv.includes("--http")) await serveHttp();
 else await serveOverStdio();
+
+/** The same server with one line around it. */
+async function serveDurably() {
+  const { durable } = await import("../../dist/index.js");
+  await durable(createEchoServer()).stdio();
+}
+
+async function serveHono() {
+  const [{ createMcpHandler }, { serveFetch }] = await Promise.all([
+    import("@modelcontextprotocol/server"),
+    import("./in-hono.mjs"),
+  ]);
+  const handler = createMcpHandler(createEchoServer);
+  serveFetch((request) => handler.fetch(request));
+}
 
 async function serveOverStdio() {
   const { serveStdio } = await import("@modelcontextprotocol/server/stdio");

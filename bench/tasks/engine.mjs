@@ -73,12 +73,17 @@ export function newTask(caller) {
     reason: "bench",
     ttlMs: 86_400_000,
     estimateMs: undefined,
+    origin: { door: "mcp", folder: undefined },
+    isEndless: false,
+    isProven: false,
+    isCall: false,
+    questions: [],
+    progressToken: undefined,
   };
   return {
     taskId,
     ...facts,
     input: { text },
     rules: { isSafe: true, maxAttempts: 1, backoffMs: 1_000 },
-    createdAt: Date.now(),
   };
 }

@@ -1,8 +1,8 @@
 // Pages of a long list: tasks loaded in bulk into the real schema, and as many in the SDK's store.
 import { InMemoryTaskStore } from "@modelcontextprotocol/sdk/experimental/tasks/stores/in-memory.js";
 import Database from "better-sqlite3";
-import { toCursor } from "../../src/store/page-cursor.ts";
 import { openStore } from "../../src/store/open.ts";
+import { toCursor } from "../../src/store/page-cursor.ts";
 import { project } from "./engine.mjs";
 
 const callers = 100;
@@ -41,10 +41,7 @@ export async function openLongList(file, count) {
   const store = await openStore(file);
   const read = async (turn, cursor) => {
     const caller = callerOf(turn);
-    const page = await store.list(
-      { caller, now: Date.now() },
-      { limit: pageSize, ...(cursor !== undefined && { cursor }) },
-    );
+    const page = await store.list({ caller }, { limit: pageSize, ...(cursor !== undefined && { cursor }) });
     const isRight =
       page.tasks.length === pageSize &&
       page.nextCursor !== undefined &&

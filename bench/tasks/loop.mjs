@@ -22,8 +22,8 @@ async function loop(until) {
     if (created.kind !== "created") throw new Error(`create gave ${created.kind}`);
     let claimed;
     // Nothing for us yet: another process took ours, and its own is younger than the moment we asked for.
-    while (claimed === undefined) claimed = await store.claim({ project, worker, leaseMs: 30_000, now: Date.now() });
-    if (!(await store.settle(claimed, outcome, Date.now()))) throw new Error("a result was refused");
+    while (claimed === undefined) claimed = await store.claim({ project, worker, leaseMs: 30_000 });
+    if (!(await store.settle(claimed, outcome))) throw new Error("a result was refused");
     // Timers and the other lanes get their turn, as in a server.
     await new Promise(setImmediate);
   }

@@ -54,6 +54,15 @@ export function toParameters(schema: JsonSchema, named: readonly string[] = []):
   );
 }
 
+/** The same of a schema that may be anybody's: one that makes no sense here has none. */
+export function readParameters(schema: JsonSchema, named: readonly string[] = []): Parameter[] {
+  try {
+    return toParameters(schema, named);
+  } catch {
+    return [];
+  }
+}
+
 /**
  * An optional argument that stands without its name comes behind the required ones. A switch has no value to stand
  * there.

@@ -2,8 +2,9 @@ import { Option, Command as Program } from "commander";
 import type { DescribedCommand } from "../command/command.ts";
 import type { FoundCommand } from "../command/discover.ts";
 import { UsageError } from "../errors.ts";
+import { thisProgram } from "../program/program.ts";
 import { wrap } from "../screen/width.ts";
-import { describeOff, type Parameter, readValue, toParameters } from "./arguments.ts";
+import { describeOff, type Parameter, readParameters, readValue } from "./arguments.ts";
 import type { Flag } from "./completion/grammar.ts";
 import { commandFlags, globalFlags } from "./flags.ts";
 import { clean } from "./terminal.ts";
@@ -31,7 +32,7 @@ export interface Described {
 }
 
 function parametersOf({ command }: Described): Parameter[] {
-  return toParameters(command.inputSchema, command.positional);
+  return readParameters(command.inputSchema, command.positional);
 }
 
 /** Whether the words after a command's name ask for its help. */
@@ -46,7 +47,7 @@ export function commandHelp(entry: Described): string {
 
 /** The same for one whose file nobody has loaded as it is: what its name tells. */
 export function unknownHelp({ path, file }: FoundCommand): string {
-  return `Usage: meanwhile ${path.map(clean).join(" ")} …\n\n${clean(file)} has not been loaded as it is now;\nrun \`meanwhile tools\` once to see what it takes.\n`;
+  return `Usage: ${thisProgram.name} ${path.map(clean).join(" ")} …\n\n${clean(file)} has not been loaded as it is now;\nrun \`${thisProgram.name} tools\` once to see what it takes.\n`;
 }
 
 /** Reads the words after a command's name. Throws a UsageError that says which word is wrong. */
@@ -60,7 +61,9 @@ export function parseTyped(entry: Described, words: readonly string[]): TypedCom
       { from: "user" },
     );
   } catch (error) {
-    throw new UsageError(`${sentence((error as Error).message)}\n  See: meanwhile ${entry.path.join(" ")} --help`);
+    throw new UsageError(
+      `${sentence((error as Error).message)}\n  See: ${thisProgram.name} ${entry.path.join(" ")} --help`,
+    );
   }
   const options = program.opts<Record<string, unknown>>();
   return {
@@ -92,10 +95,8 @@ function plainSwitch(word: string, parameters: readonly Parameter[]): string {
 
 function toProgram(entry: Described, parameters: readonly Parameter[]): Program {
   const { command } = entry;
-  const program = quietProgram(`meanwhile ${entry.path.join(" ")}`);
-  program.description(
-    command.description === undefined ? command.summary : `${command.summary}\n\n${command.description}`,
-  );
+  const program = quietProgram(`${thisProgram.name} ${entry.path.join(" ")}`);
+  program.description(toText(command));
   const positional = parameters.filter((parameter) => parameter.place === "positional");
   for (const parameter of positional)
     program.argument(`[${parameter.word}${parameter.isList ? "..." : ""}]`, describe(parameter));
@@ -109,6 +110,12 @@ function toProgram(entry: Described, parameters: readonly Parameter[]): Program 
       program.addOption(parameter.place === "flag" ? option : option.hideHelp());
   addFlags(program, commandFlags(command));
   return program;
+}
+
+/** What somebody else says of a tool begins with what is its summary here. */
+function toText({ summary, description }: DescribedCommand): string {
+  if (description === undefined) return summary;
+  return description.trimStart().startsWith(summary) ? description.trim() : `${summary}\n\n${description}`;
 }
 
 /** A commander program that neither exits nor writes. */
@@ -195,7 +202,7 @@ function camelCase(word: string): string {
 function examplesOf(entry: Described): string {
   const { examples } = entry.command;
   if (examples.length === 0) return "";
-  return `\nExamples:\n${examples.map((example) => `  $ meanwhile ${entry.path.join(" ")}${example === "" ? "" : ` ${example}`}\n`).join("")}`;
+  return `\nExamples:\n${examples.map((example) => `  $ ${thisProgram.name} ${entry.path.join(" ")}${example === "" ? "" : ` ${example}`}\n`).join("")}`;
 }
 
 /** commander's "error: unknown option '--x'" as a sentence of ours. */
@@ -238,15 +245,28 @@ export function rootHelp({ version, verbs, groups, columns }: RootHelp): string 
   const width =
     Math.max(...[...own.flatMap(({ rows }) => rows), ...words, ...options].map(([name]) => name.length)) + 2;
   const block = (heading: string, rows: readonly Row[]) =>
-    `${wrap(heading, columns).join("\n")}\n${rows.length === 0 ? "  none yet; meanwhile new hello/world writes the first" : toRows(rows, width, columns)}`;
+    `${wrap(heading, columns).join("\n")}\n${rows.length === 0 ? noneYet() : toRows(rows, width, columns)}`;
   return `${[
-    wrap(`meanwhile ${version}: write a command once, run it here and from any MCP client`, columns).join("\n"),
-    "Usage: meanwhile <command> [arguments]",
+    wrap(`${thisProgram.name} ${version}${about()}`, columns).join("\n"),
+    `Usage: ${thisProgram.name} <command> [arguments]`,
     ...own.map(({ heading, rows }) => block(heading, rows)),
-    block("Commands of Meanwhile", words),
+    block(thisProgram.authors === undefined ? `Commands of ${thisProgram.title}` : "Besides", words),
     block("Options", options),
-    wrap("`meanwhile <command> --help` explains one of them.", columns).join("\n"),
+    wrap(`\`${thisProgram.name} <command> --help\` explains one of them.`, columns).join("\n"),
   ].join("\n\n")}\n`;
+}
+
+/** What the program is for. */
+function about(): string {
+  const { authors } = thisProgram;
+  if (authors === undefined) return ": write a command once, run it here and from any MCP client";
+  return authors.summary === undefined ? "" : `: ${clean(authors.summary)}`;
+}
+
+function noneYet(): string {
+  return thisProgram.authors === undefined
+    ? `  none yet; ${thisProgram.name} new hello/world writes the first`
+    : "  none yet";
 }
 
 /** Each domain with the rest of its commands' words. */
@@ -279,7 +299,7 @@ interface Named {
 
 /** `meanwhile report`: what there is in a domain, and what each does, where it is known. */
 export function domainHelp(domain: string, entries: readonly Named[], columns: number): string {
-  const rows = entries.map(({ path, summary }): Row => [`meanwhile ${path.join(" ")}`, clean(summary ?? "")]);
+  const rows = entries.map(({ path, summary }): Row => [`${thisProgram.name} ${path.join(" ")}`, clean(summary ?? "")]);
   const isAllKnown = entries.every(({ summary }) => summary !== undefined);
-  return `Commands of ${domain}\n${toRows(rows, Math.max(...rows.map(([name]) => name.length)) + 2, columns)}\n${isAllKnown ? "" : "\nRun `meanwhile tools` once to see what they do.\n"}`;
+  return `Commands of ${domain}\n${toRows(rows, Math.max(...rows.map(([name]) => name.length)) + 2, columns)}\n${isAllKnown ? "" : `\nRun \`${thisProgram.name} tools\` once to see what they do.\n`}`;
 }

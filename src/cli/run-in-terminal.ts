@@ -2,11 +2,14 @@ import { readFileSync } from "node:fs";
 import { systemClock } from "../clock.ts";
 import { localUser } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
-import type { Door, Origin } from "../command/context.ts";
+import type { Door, LogLine, Origin } from "../command/context.ts";
+import type { JsonObject } from "../command/foreign.ts";
+import { textIn } from "../command/foreign-result.ts";
 import { type Outcome, summaryLine } from "../command/outcome.ts";
 import { describePlace, type SourcePlace } from "../command/place.ts";
 import { runCommand } from "../command/run.ts";
 import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../errors.ts";
+import { thisProgram } from "../program/program.ts";
 import { type AuthorsEstimate, authorsEstimate } from "../task/authors-estimate.ts";
 import { ProgressTrack } from "../task/progress.ts";
 import type { TypedCommand } from "./command-usage.ts";
@@ -19,7 +22,7 @@ export interface RunSurroundings {
   readonly config: Readonly<Record<string, unknown>>;
   readonly isDebug: boolean;
   /** Counts a run for `stats` and the next estimates. Never rejects. */
-  remember?(toolName: string, durationMs: number, said: AuthorsEstimate | undefined): Promise<void>;
+  remember?(entry: CatalogEntry, durationMs: number, said: AuthorsEstimate | undefined): Promise<void>;
 }
 
 /** Runs a command for a person at a terminal, in its four stages. */
@@ -29,7 +32,7 @@ export async function runInTerminal(
   terminal: Terminal,
   facts: RunSurroundings,
 ): Promise<ExitCode> {
-  const input = { ...(await readInputFile(typed.inputFile, terminal)), ...typed.input };
+  const input = await readInput(entry, typed, terminal);
   const origin: Origin = { door: "terminal", folder: terminal.folder };
   const stop = new AbortController();
   const cancel = () => stop.abort(new Cancelled("Cancelled."));
@@ -63,7 +66,7 @@ export async function runInTerminal(
     view?.end();
     const code = await report(outcome, terminal, typed, entry);
     // After the result, so that nobody waits for it. The time a person takes to answer is not the command's.
-    if (outcome.ending === "completed" && !isAsked) await facts.remember?.(entry.toolName, outcome.durationMs, said);
+    if (outcome.ending === "completed" && !isAsked) await facts.remember?.(entry, outcome.durationMs, said);
     return code;
   } finally {
     view?.end();
@@ -81,12 +84,16 @@ interface Stage {
 function toDoor(stage: Stage, terminal: Terminal, typed: TypedCommand, isDebug: boolean): Door {
   const { view, track, cancel, onAsk } = stage;
   const { colors } = terminal;
+  const sayLine = ({ level, text }: Pick<LogLine, "level" | "text">) => {
+    const isShown = isDebug || level === "warn" || level === "error";
+    if (isShown) view?.line(`${level === "error" ? colors.red("!") : colors.yellow("!")} ${clean(text)}`);
+  };
   const door: Door = {
     announce: (text) => view?.announce(text),
     progress: (report) => track.report(report),
-    log: (line) => {
-      const isShown = isDebug || line.level === "warn" || line.level === "error";
-      if (isShown) view?.line(`${line.level === "error" ? colors.red("!") : colors.yellow("!")} ${clean(line.text)}`);
+    log: sayLine,
+    notify: (method, params) => {
+      if (method === "notifications/message") sayLine(toLogLine(params));
     },
   };
   if (!terminal.canAsk && !typed.yes)
@@ -104,21 +111,23 @@ function toDoor(stage: Stage, terminal: Terminal, typed: TypedCommand, isDebug: 
   };
 }
 
+/** What somebody else's tool says while it works, as a line of ours. */
+function toLogLine({ level, data }: JsonObject): Pick<LogLine, "level" | "text"> {
+  const text = typeof data === "string" ? data : JSON.stringify(data ?? null);
+  if (level === "warning") return { level: "warn", text };
+  return { level: ["error", "critical", "alert", "emergency"].includes(level as string) ? "error" : "info", text };
+}
+
 async function report(
   outcome: Outcome,
   terminal: Terminal,
   typed: TypedCommand,
   entry: CatalogEntry,
 ): Promise<ExitCode> {
-  if (outcome.ending === "completed") {
-    return await printCompleted(outcome, {
-      terminal,
-      name: entry.path.join(" "),
-      isQuiet: typed.quiet,
-      format: typed.json ? "json" : typed.yaml ? "yaml" : "plain",
-    });
-  }
-  sayFailure(outcome, terminal);
+  const format = typed.json ? "json" : typed.yaml ? "yaml" : "plain";
+  if (outcome.ending === "completed")
+    return await printCompleted(outcome, { terminal, name: entry.path.join(" "), isQuiet: typed.quiet, format });
+  await printFailure(outcome, { terminal, format });
   for (const message of outcome.messages) {
     const { stack } = (message.details ?? {}) as { stack?: string };
     if (stack !== undefined) terminal.say(`${cleanLines(stack)}\n`);
@@ -126,17 +135,23 @@ async function report(
   if (outcome.ending === "cancelled") return Exit.Cancelled;
   if (outcome.cause === "timeout") return Exit.TimedOut;
   if (outcome.cause !== "input") return Exit.CommandFailed;
-  terminal.say(`  See: meanwhile ${entry.path.join(" ")} --help\n`);
+  terminal.say(`  See: ${thisProgram.name} ${entry.path.join(" ")} --help\n`);
   return Exit.Usage;
 }
 
-/** Why it ended, and, where the author's own code threw it, at which line. */
-export function sayFailure(
-  { message, at }: { readonly message: string; readonly at?: SourcePlace },
-  terminal: Terminal,
-): void {
-  terminal.say(`${terminal.colors.red("✗")} ${clean(message)}\n`);
+/**
+ * Why it ended, and, where the author's own code threw it, at which line. What somebody else's tool says is said in
+ * full, and its result is data for a program.
+ */
+export async function printFailure(
+  { message, at, foreign }: { readonly message: string; readonly at?: SourcePlace; readonly foreign?: JsonObject },
+  { terminal, format }: Pick<ResultView, "terminal" | "format">,
+): Promise<void> {
+  const text = foreign === undefined ? clean(message) : cleanLines(textIn(foreign) || message);
+  terminal.say(`${terminal.colors.red("✗")} ${text}\n`);
   if (at !== undefined) terminal.say(`  ${terminal.colors.dim(`at ${clean(describePlace(at))}`)}\n`);
+  if (foreign !== undefined && format !== "plain")
+    printData(await formatData({ data: {}, foreign }, format, widthFor(terminal)), terminal);
 }
 
 /** What a run that came to its end looks like; data that is a no looks like a failure, and is printed all the same. */
@@ -163,6 +178,24 @@ export interface ResultView {
 /** Data for a person's screen is shown, never obeyed; data for a pipe is left as it is. */
 export function printData(text: string, terminal: Terminal): void {
   terminal.print(terminal.isDataShown ? cleanLines(text) : text);
+}
+
+/** The arguments, typed over those from a file. */
+export async function readInput(
+  { command, path }: CatalogEntry,
+  typed: TypedCommand,
+  terminal: Terminal,
+): Promise<Record<string, unknown>> {
+  const input = { ...(await readInputFile(typed.inputFile, terminal)), ...typed.input };
+  const { required } = command.inputSchema;
+  // Our own commands say it themselves; what somebody else's tool says is no exit code.
+  const isMissing = (name: unknown) => typeof name === "string" && !Object.hasOwn(input, name);
+  const missing = command.foreign !== undefined && Array.isArray(required) ? required.filter(isMissing) : [];
+  if (missing.length === 0) return input;
+  const name = path.join(" ");
+  throw new UsageError(
+    `${name} needs ${missing.map((one) => clean(String(one))).join(", ")}.\n  See: ${thisProgram.name} ${name} --help`,
+  );
 }
 
 export async function readInputFile(file: string | undefined, terminal: Terminal): Promise<Record<string, unknown>> {

@@ -1,6 +1,7 @@
 import { createColors } from "picocolors";
 import { type Clock, formatDuration, systemClock } from "../clock.ts";
 import type { Answer, Question } from "../command/context.ts";
+import { isLink } from "../command/foreign-question.ts";
 import { clean, cleanKeepingColors } from "../screen/clean.ts";
 import { cut } from "../screen/width.ts";
 import { secondsLeft } from "../task/estimate.ts";
@@ -226,6 +227,7 @@ export async function askInTerminal(question: Question, onCtrlC: () => void = ()
 }
 
 async function askFields(prompts: Prompts, question: Question): Promise<Answer> {
+  if (isLink(question)) return await askConsent(prompts, question);
   const content: Record<string, unknown> = {};
   const fields = fieldsOf(question.schema);
   for (const field of fields) {
@@ -235,6 +237,17 @@ async function askFields(prompts: Prompts, question: Question): Promise<Answer> 
     if (answer !== undefined && answer !== "") content[field.name] = answer;
   }
   return { action: "accept", content };
+}
+
+/** A link has no fields: whoever has opened it says yes. */
+async function askConsent(prompts: Prompts, { message }: Question): Promise<Answer> {
+  const isOpened = await prompts.confirm({
+    message: `${clean(message)} (open the link, then say yes)`,
+    initialValue: false,
+    output: process.stderr,
+  });
+  if (prompts.isCancel(isOpened)) return { action: "cancel" };
+  return isOpened ? { action: "accept", content: {} } : { action: "decline" };
 }
 
 type Prompts = typeof import("@clack/prompts");

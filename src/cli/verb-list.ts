@@ -1,11 +1,21 @@
+import { thisProgram } from "../program/program.ts";
+
 /** Verbs of our own, each in a file of its own that is loaded when it is used. */
 export const verbs = {
   serve: { summary: "serve the commands to MCP clients: stdio, or --http", load: () => import("./verbs/serve.ts") },
+  wrap: {
+    summary: "serve any MCP server, with tasks that last: wrap -- <command …> | --url <url> | --from <mcp.json>",
+    load: () => import("./verbs/wrap.ts"),
+  },
   call: {
     summary: "call a tool of any MCP server: call <url | command | socket> <tool> [key=value …]",
     load: () => import("./verbs/call.ts"),
   },
   tools: { summary: "list the commands as MCP clients see them", load: () => import("./verbs/tools.ts") },
+  init: {
+    summary: "make a project: a command, its test, and what npm and an editor need: init [folder]",
+    load: () => import("./verbs/init.ts"),
+  },
   new: { summary: "write a first version of a command: new <domain>/<name>", load: () => import("./verbs/new.ts") },
   tasks: { summary: "list, show, follow, answer and cancel tasks", load: () => import("./verbs/tasks.ts") },
   stats: { summary: "how long commands take", load: () => import("./verbs/stats.ts") },
@@ -22,6 +32,10 @@ export const verbs = {
     summary: "the process that keeps work alive: daemon status|stop|restart|logs",
     load: () => import("./verbs/daemon.ts"),
   },
+  upstreams: {
+    summary: "the servers that stand behind this one: upstreams status|restart|logs",
+    load: () => import("./verbs/upstreams.ts"),
+  },
   token: {
     summary: "print the token that makes an HTTP caller the local user",
     load: () => import("./verbs/token.ts"),
@@ -34,5 +48,15 @@ export const verbs = {
 
 export type VerbName = keyof typeof verbs;
 
-/** Our own verbs, with what each does. */
-export const listedVerbs = Object.entries(verbs).map(([name, { summary }]) => ({ name: name as VerbName, summary }));
+/** Those that write commands, or serve others: an author's program has its own. */
+const forAuthors: readonly string[] = ["init", "new", "wrap"];
+
+/** The verb of this name; undefined where this program has none. */
+export function verbNamed(word: string): (typeof verbs)[VerbName] | undefined {
+  return listedVerbs.some(({ name }) => name === word) ? verbs[word as VerbName] : undefined;
+}
+
+/** The verbs of this program, with what each does. */
+export const listedVerbs = Object.entries(verbs)
+  .filter(([name]) => thisProgram.authors === undefined || !forAuthors.includes(name))
+  .map(([name, { summary }]) => ({ name: name as VerbName, summary }));

@@ -1,4 +1,5 @@
 import { Exit, type ExitCode, UsageError } from "../errors.ts";
+import { thisProgram } from "../program/program.ts";
 import type { ProjectFlags } from "../project/project.ts";
 import { addFlags, beforeDashes, quietProgram, sentence } from "./command-usage.ts";
 import type { Flag, Operand } from "./completion/grammar.ts";
@@ -28,6 +29,8 @@ export interface Verb {
 export interface VerbGroup {
   readonly verbs: Readonly<Record<string, Verb & { readonly line: string }>>;
   readonly notes?: string;
+  /** The one that is meant where none is named. */
+  readonly usual?: string;
 }
 
 /** A verb as it was typed, with the words behind it. */
@@ -53,7 +56,7 @@ export async function runVerb(name: string, verb: Verb | VerbGroup, call: VerbCa
   const own = verb.takesServer === true ? beforeDashes(words) : words;
   const retired = Object.keys(verb.retired ?? {}).find((word) => own.includes(word));
   if (retired !== undefined) throw new UsageError(`${retired} ${verb.retired?.[retired]}`);
-  const program = quietProgram(`meanwhile ${name}`).description(verb.description);
+  const program = quietProgram(`${thisProgram.name} ${name}`).description(verb.description);
   for (const { shown = "", description } of verb.operands ?? []) program.argument(shown, description);
   if (verb.usage !== undefined) program.usage(verb.usage);
   addFlags(program, verb.flags);
@@ -62,24 +65,47 @@ export async function runVerb(name: string, verb: Verb | VerbGroup, call: VerbCa
   try {
     program.parse([...own], { from: "user" });
   } catch (error) {
-    throw new UsageError(`${sentence((error as Error).message)}\n  See: meanwhile ${name} --help`);
+    const isOfServer = verb.takesServer === true && verb.operands === undefined && own.length === words.length;
+    const hint = isOfServer ? hintOnServer(name, own, error as Error) : "";
+    throw new UsageError(`${sentence((error as Error).message)}${hint}\n  See: ${thisProgram.name} ${name} --help`);
   }
   const server = own.length === words.length ? undefined : words.slice(own.length + 1);
   return await verb.run({ ...surroundings, options: program.opts(), operands: program.args, server });
 }
 
-async function runInGroup(name: string, { verbs, notes = "" }: VerbGroup, call: VerbCall): Promise<ExitCode> {
-  const [inner = "", ...words] = call.words;
-  if (["", "--help", "-h"].includes(inner)) {
+/** To who has typed a server's words where ours stand. */
+function hintOnServer(name: string, words: readonly string[], { message }: Error): string {
+  const address = words.findLast((word) => /^https?:\/\//i.test(word));
+  if (/argument missing/.test(message)) return "";
+  if (address !== undefined && !words.includes("--url"))
+    return `\n  An address stands behind --url: ${thisProgram.name} ${name} --url ${address}`;
+  return `\n  A server's own words stand behind --: ${thisProgram.name} ${name} -- npx -y a-server`;
+}
+
+async function runInGroup(
+  name: string,
+  { verbs, notes = "", usual = "" }: VerbGroup,
+  call: VerbCall,
+): Promise<ExitCode> {
+  const [first = ""] = call.words;
+  // Flags alone are those of the usual one.
+  const isUsual = usual !== "" && !isHelp(first) && (first === "" || first.startsWith("-"));
+  const [inner = "", ...words] = isUsual ? [usual, ...call.words] : call.words;
+  if (inner === "" || isHelp(inner)) {
     const width = Math.max(...Object.values(verbs).map(({ line }) => line.length)) + 2;
     const rows = Object.values(verbs).map(({ line, description }) => `  ${line.padEnd(width)}${description}\n`);
-    return sayHelp(`Usage: meanwhile ${name} <what>\n\n${rows.join("")}${notes}`, call);
+    return sayHelp(
+      `Usage: ${thisProgram.name} ${name} ${usual === "" ? "<what>" : "[what]"}\n\n${rows.join("")}${notes}`,
+      call,
+    );
   }
   const verb = Object.hasOwn(verbs, inner) ? verbs[inner] : undefined;
   if (verb === undefined)
     throw new UsageError(`Unknown command \`${name} ${inner}\`; there are ${Object.keys(verbs).join(", ")}.`);
   return await runVerb(`${name} ${inner}`, verb, { ...call, words });
 }
+
+const isHelp = (word: string) => word === "--help" || word === "-h";
 
 function sayHelp(text: string, { terminal }: VerbCall): ExitCode {
   printHelp(text, terminal);

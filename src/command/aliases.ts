@@ -1,4 +1,5 @@
 import { InputError } from "../errors.ts";
+import { maxToolNameLength } from "./names.ts";
 import type { JsonSchema } from "./schema.ts";
 
 /**
@@ -72,6 +73,21 @@ function readArguments(given: unknown, properties: Readonly<Record<string, unkno
       throw new TypeError(`\`aliases\`: ${theirs} is an argument of this command already; take it out of the alias`);
   }
   return { ...(given as Record<string, string>) };
+}
+
+/** A command's aliases as clients say them; a sentence when one is too long for that. */
+export function toToolAliases(
+  given: readonly Alias[],
+  toolName: string,
+  prefix: string,
+): readonly ToolAlias[] | string {
+  const aliases = given.map((alias) => ({
+    ...alias,
+    name: alias.name === undefined ? toolName : prefix === "" ? alias.name : `${prefix}_${alias.name}`,
+  }));
+  const long = aliases.find(({ name }) => name.length > maxToolNameLength)?.name;
+  if (long === undefined) return aliases;
+  return `its alias ${long} has ${long.length} characters, at most ${maxToolNameLength} are allowed; shorten ${prefix === "" ? "it" : "toolPrefix or the alias"}`;
 }
 
 /** What each argument that was given under another name is called here, for a tool that was called by this name. */

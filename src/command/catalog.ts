@@ -1,22 +1,16 @@
-import { existsSync, readFileSync, realpathSync } from "node:fs";
-import path from "node:path";
-import { type Clock, systemClock, within } from "../clock.ts";
-import { messageOf, RuntimeError } from "../errors.ts";
-import type { Logger } from "../log.ts";
+import { type Logger, silentLog } from "../log.ts";
 import type { ToolAlias } from "./aliases.ts";
-import { settleBuiltins } from "./builtins.ts";
-import { type Command, isCommand } from "./command.ts";
-import { discover, type FoundCommand, maxToolNameLength } from "./discover.ts";
-import { forgetModules, importsOutside, loadModule } from "./load.ts";
-import { placeOf, type SourcePlace } from "./place.ts";
-import { watchFolders } from "./watch.ts";
-
-const loadTimeoutMs = 10_000;
+import { type Claimant, clash, describeClash } from "./clashes.ts";
+import { fixedSource } from "./code-source.ts";
+import type { Command } from "./command.ts";
+import { type FolderOptions, openFolders } from "./folder-source.ts";
+import type { CommandSource } from "./source.ts";
 
 /** A loaded command and the names it goes by. */
 export interface CatalogEntry {
   readonly toolName: string;
   readonly path: readonly string[];
+  /** Empty where the command is in no file. */
   readonly file: string;
   readonly command: Command;
   /** Other names the tool answers to. Its own is among them where its arguments have other names. */
@@ -25,11 +19,17 @@ export interface CatalogEntry {
    * Comes with Meanwhile, and reaches the user's own files and settings: callers whom nobody knows have nothing of it.
    */
   readonly isBundled?: boolean;
+  /** The upstream whose tool it is, where a terminal has it behind that name. */
+  readonly upstream?: string;
+  /** Its own server lists it to each client, and not the catalog. */
+  readonly isListedByServer?: boolean;
 }
 
-/** A command file that could not be loaded, and why. */
+/** A command that is not served, and why. */
 export interface LoadProblem {
-  readonly toolName: string;
+  /** Absent where it is a whole source that is in trouble. */
+  readonly toolName?: string;
+  /** Its file, or what its source is called where there is none. */
   readonly file: string;
   readonly text: string;
   readonly isBundled?: boolean;
@@ -49,23 +49,9 @@ export interface Catalog {
   close(): void;
 }
 
-export interface CatalogOptions {
-  readonly folders: readonly string[];
-  readonly toolPrefix: string;
-  readonly log: Logger;
-  /** Whether a command file comes with Meanwhile; left out where everybody may see everything. */
-  readonly isBundled?: (file: string) => boolean;
-  /** Which of the commands that were found are served, asked again after each change. Without it, all are. */
-  readonly select?: (found: readonly FoundCommand[]) => readonly FoundCommand[];
-  /** False for a folder whose files must not be loaded, now; asked again after each change. Without it, all are. */
-  readonly isServed?: (folder: string) => boolean;
-  /** Told what was loaded, each time. */
-  readonly onLoad?: (loaded: readonly (CatalogEntry | LoadProblem)[]) => void;
-}
-
-/** Loads every command below the folders. Two of one name is an error; a broken file is a problem of its own. */
-export async function openCatalog(options: CatalogOptions): Promise<Catalog> {
-  return new LoadedCatalog(await loadAll(options));
+/** Loads every command below the folders, once. */
+export async function openCatalog(options: FolderOptions): Promise<Catalog> {
+  return mergeSources([await openFolders(options)], options);
 }
 
 /** The commands of this very process, by their tools' names. */
@@ -76,54 +62,20 @@ export function catalogOf(commands: Readonly<Record<string, Command>>): Catalog 
     file: "",
     command,
   }));
-  return new LoadedCatalog({ entries, problems: [] });
+  return mergeSources([fixedSource("the commands in code", entries)], { log: silentLog });
 }
 
-export interface LiveCatalogOptions extends CatalogOptions {
-  readonly clock: Clock;
-  /**
-   * False when the files as they are now are for another process to load: then what was loaded stays. Asked with every
-   * change, before anything is loaded.
-   */
-  readonly mayReload?: (folders: readonly string[]) => boolean;
-  /** Live catalogs are served, and to strangers too: nobody may forget to say it. */
-  readonly isBundled: (file: string) => boolean;
-}
-
-/** The same, kept up to date while files are changed, added or removed. */
-export async function openLiveCatalog(options: LiveCatalogOptions): Promise<Catalog> {
-  const catalog = new LoadedCatalog(await loadAll(options));
-  catalog.closeWith(
-    watchFolders({
-      ...options,
-      others: () => importsOutside(options.folders),
-      onChange: async (changed) => {
-        const { isServed = () => true, log } = options;
-        for (const folder of changed.filter((one) => !isServed(one)))
-          log.warn(
-            `${folder} has come after this server started, so nothing in it is loaded; start the server again to serve it`,
-          );
-        const served = changed.filter((one) => isServed(one));
-        if (served.length === 0 || options.mayReload?.(options.folders.filter(isServed)) === false) return;
-        forgetModules(served);
-        try {
-          catalog.replace(await loadAll(options));
-          options.log.info("commands reloaded", {
-            commands: catalog.entries.length,
-            problems: catalog.problems.length,
-          });
-        } catch (error) {
-          options.log.error(`commands not reloaded: ${messageOf(error)}`);
-        }
-      },
-    }),
-  );
-  return catalog;
-}
-
-interface Loaded {
-  readonly entries: readonly CatalogEntry[];
-  readonly problems: readonly LoadProblem[];
+/**
+ * One catalog of all sources, which are closed with it. Two commands of one name, or of one alias, is an error now; when
+ * it comes to that later, the one that came later is a problem and the other stays served.
+ */
+export function mergeSources(sources: readonly CommandSource[], { log }: { readonly log: Logger }): Catalog {
+  try {
+    return new MergedCatalog(sources, log);
+  } catch (error) {
+    for (const source of sources) source.close();
+    throw error;
+  }
 }
 
 /** The catalog as callers see it whom nobody knows: what is bundled is not there, by no name and in no list. */
@@ -150,36 +102,48 @@ export function withoutBundled(catalog: Catalog): Catalog {
   };
 }
 
-class LoadedCatalog implements Catalog {
-  entries: readonly CatalogEntry[] = [];
-  problems: readonly LoadProblem[] = [];
-  revision = 0;
-  #byName = new Map<string, CatalogEntry>();
-  readonly #listeners = new Set<() => void>();
-  #stopWatching: () => void = () => {};
+/** A command of a source, served or broken, and all names that it takes. */
+interface Claim {
+  readonly source: CommandSource;
+  readonly item: CatalogEntry | LoadProblem;
+  readonly toolName: string;
+  readonly names: ReadonlySet<string>;
+}
 
-  constructor(loaded: Loaded) {
-    this.replace(loaded);
+class MergedCatalog implements Catalog {
+  entries: readonly CatalogEntry[] = [];
+  revision = 0;
+  readonly #sources: readonly CommandSource[];
+  readonly #log: Logger;
+  readonly #listeners = new Set<() => void>();
+  readonly #stopListening: readonly (() => void)[];
+  #owners: ReadonlyMap<string, Claim> = new Map();
+  #ofTools: readonly LoadProblem[] = [];
+
+  constructor(sources: readonly CommandSource[], log: Logger) {
+    this.#sources = sources;
+    this.#log = log;
+    this.#merge((text) => {
+      throw clash(text);
+    });
+    this.#stopListening = sources.map((source) => source.onChange(() => this.#onChange()));
   }
 
-  replace(loaded: Loaded): void {
-    this.entries = loaded.entries;
-    this.problems = loaded.problems;
-    const named = loaded.entries.flatMap((entry) => [
-      ...(entry.aliases ?? []).map(({ name }) => [name, entry] as const),
-      [entry.toolName, entry] as const,
-    ]);
-    this.#byName = new Map(named);
-    this.revision += 1;
-    for (const listener of this.#listeners) listener();
+  /** A source in trouble keeps what it has, and says so here. */
+  get problems(): readonly LoadProblem[] {
+    const troubles = this.#sources.flatMap(({ name, trouble }) =>
+      trouble === undefined ? [] : [{ file: name, text: trouble }],
+    );
+    return troubles.length === 0 ? this.#ofTools : [...this.#ofTools, ...troubles];
   }
 
   get(toolName: string): CatalogEntry | undefined {
-    return this.#byName.get(toolName);
+    const item = this.#owners.get(toolName)?.item;
+    return item !== undefined && "command" in item ? item : undefined;
   }
 
   problemOf(toolName: string): LoadProblem | undefined {
-    return this.problems.find((problem) => problem.toolName === toolName);
+    return this.#ofTools.find((problem) => problem.toolName === toolName);
   }
 
   onChange(listener: () => void): () => void {
@@ -187,156 +151,79 @@ class LoadedCatalog implements Catalog {
     return () => this.#listeners.delete(listener);
   }
 
-  closeWith(stop: () => void): void {
-    this.#stopWatching = stop;
-  }
-
   close(): void {
-    this.#stopWatching();
+    for (const stop of this.#stopListening) stop();
+    for (const source of this.#sources) source.close();
     this.#listeners.clear();
   }
-}
 
-async function loadAll(options: CatalogOptions): Promise<Loaded> {
-  const { isServed = () => true, select = (all) => all } = options;
-  const found = select(options.folders.filter((folder) => isServed(folder)).flatMap(discover)).map((item) =>
-    withPrefix(item, options.toolPrefix),
-  );
-  refuseClashes(found, options.isBundled);
-  const loaded = (await Promise.all(found.map(loadEntry))).map((item): CatalogEntry | LoadProblem => ({
-    ...("command" in item ? withAliases(item, options.toolPrefix) : item),
-    isBundled: options.isBundled?.(item.file) ?? false,
-  }));
-  const changes = settleBuiltins();
-  if (changes.length > 0) {
-    const folders = options.folders.join(", ");
-    options.log.error(
-      `while the commands of ${folders} were loaded, ${changes.join(", ")}; that was undone, because every command would inherit it`,
-    );
-  }
-  options.onLoad?.(loaded);
-  const entries = loaded.filter((item): item is CatalogEntry => "command" in item);
-  const problems = loaded.filter((item): item is LoadProblem => "text" in item);
-  refuseAliasClashes(entries, found);
-  for (const problem of problems) options.log.error(`command not loaded: ${problem.file}: ${problem.text}`);
-  return { entries: entries.sort((a, b) => (a.toolName < b.toolName ? -1 : 1)), problems };
-}
-
-function withPrefix(found: FoundCommand, prefix: string): FoundCommand {
-  if (prefix === "") return found;
-  const toolName = `${prefix}_${found.toolName}`;
-  const isTooLong = found.problem === undefined && toolName.length > maxToolNameLength;
-  return {
-    ...found,
-    toolName,
-    ...(isTooLong
-      ? {
-          problem: `its tool name ${toolName} has ${toolName.length} characters, at most ${maxToolNameLength} are allowed; shorten toolPrefix or the name`,
-        }
-      : {}),
-  };
-}
-
-function refuseClashes(found: readonly FoundCommand[], isBundled: CatalogOptions["isBundled"] = () => false): void {
-  const files = new Map<string, string>();
-  for (const { toolName, file, path: words } of found) {
-    const other = files.get(toolName);
-    if (other !== undefined) {
-      const cure = isBundled(file) || isBundled(other) ? cureOfBundled(words[0] ?? "") : "rename one";
-      throw new RuntimeError("COMMAND_CLASH", `Two commands are called ${toolName}: ${other} and ${file}; ${cure}.`);
-    }
-    files.set(toolName, file);
-  }
-}
-
-function cureOfBundled(domain: string): string {
-  return `rename yours, or leave the bundled one out: --no-bundled, or in the config \`bundled: false\` or a list of domains without ${domain}`;
-}
-
-function withAliases(entry: CatalogEntry, prefix: string): CatalogEntry | LoadProblem {
-  // What an older copy of the package has made knows of none.
-  const { aliases: given = [] } = entry.command;
-  const aliases = given.map((alias) => ({
-    ...alias,
-    name: alias.name === undefined ? entry.toolName : prefix === "" ? alias.name : `${prefix}_${alias.name}`,
-  }));
-  const long = aliases.find(({ name }) => name.length > maxToolNameLength)?.name;
-  if (long === undefined) return aliases.length === 0 ? entry : { ...entry, aliases };
-  const text = `its alias ${long} has ${long.length} characters, at most ${maxToolNameLength} are allowed; shorten ${prefix === "" ? "it" : "toolPrefix or the alias"}`;
-  return { toolName: entry.toolName, file: entry.file, text };
-}
-
-/** A name that is not in any list must not take a call from a tool that is, nor from another of its kind. */
-function refuseAliasClashes(entries: readonly CatalogEntry[], found: readonly FoundCommand[]): void {
-  const tools = new Map(found.map(({ toolName, file }) => [toolName, file]));
-  const aliases = new Map<string, string>();
-  const clash = (text: string) => new RuntimeError("COMMAND_CLASH", text);
-  for (const { toolName, file, command, aliases: names = [] } of entries) {
-    for (const [at, { name }] of names.entries()) {
-      if (name === toolName) {
-        if (command.aliases[at]?.name !== undefined)
-          throw clash(`${file} has its own name ${name} among its \`aliases\`; take it out.`);
-        continue;
-      }
-      const tool = tools.get(name);
-      if (tool !== undefined)
-        throw clash(
-          `The alias ${name} of ${file} is the name of another tool, ${tool}; take the alias out, or rename the tool.`,
-        );
-      const other = aliases.get(name);
-      if (other !== undefined)
-        throw clash(`Two commands have the alias ${name}: ${other} and ${file}; take it out of one.`);
-      aliases.set(name, file);
-    }
-  }
-}
-
-/** Loads one command file; what is wrong with it becomes a problem, not an exception. */
-export async function loadEntry(found: FoundCommand): Promise<CatalogEntry | LoadProblem> {
-  const { file, toolName, path: words } = found;
-  const problem = (text: string): LoadProblem => ({ toolName, file, text });
-  if (found.problem !== undefined) return problem(found.problem);
-  try {
-    // A file that waits for something that never comes must not keep the others from being served.
-    const loaded = await within(systemClock, loadTimeoutMs, loadModule(file), () => {
-      throw new Error(`it did not finish loading within ${loadTimeoutMs / 1000} s; a top-level await that never ends?`);
+  #onChange(): void {
+    const before = [...this.entries, ...this.#ofTools];
+    const known = new Set(this.#ofTools.map(({ text }) => text));
+    this.#merge((text) => {
+      if (!known.has(text)) this.#log.error(text);
     });
-    const exported = loaded.default;
-    if (!isCommand(exported))
-      return problem(
-        `its default export is ${exported === undefined ? "missing" : "not a command"}; write: export default defineCommand({ … })`,
-      );
-    return { toolName, path: words, file, command: exported };
-  } catch (error) {
-    return problem(describeLoadError(error, file));
+    const now = [...this.entries, ...this.#ofTools];
+    // Trouble that comes or goes changes no list.
+    if (before.length === now.length && before.every((item, at) => item === now[at])) return;
+    this.revision += 1;
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Whoever has had its names before has them first. */
+  #merge(onClash: (text: string) => void): void {
+    const claims = this.#sources.flatMap(toClaims);
+    const kept = new Set(claims.filter((claim) => this.#isKept(claim)));
+    const owners = new Map<string, Claim>();
+    const problems: LoadProblem[] = [];
+    for (const claim of [...kept, ...claims.filter((one) => !kept.has(one))]) {
+      const problem = this.#problemOf(claim, owners);
+      if (problem === undefined) for (const name of claim.names) owners.set(name, claim);
+      else onClash(problem.text);
+      if ("text" in claim.item) problems.push(claim.item);
+      else if (problem !== undefined) problems.push(problem);
+    }
+    this.#owners = owners;
+    this.#ofTools = problems;
+    this.entries = [...new Set(owners.values())]
+      .flatMap(({ item }) => ("command" in item ? [item] : []))
+      .sort((a, b) => (a.toolName < b.toolName ? -1 : 1));
+  }
+
+  #isKept({ source, toolName, names }: Claim): boolean {
+    return [...names].every((name) => {
+      const owner = this.#owners.get(name);
+      return owner?.source === source && owner.toolName === toolName;
+    });
+  }
+
+  /** Undefined where nobody has one of its names; the very same as before where somebody still has. */
+  #problemOf(claim: Claim, owners: ReadonlyMap<string, Claim>): LoadProblem | undefined {
+    for (const name of claim.names) {
+      const owner = owners.get(name);
+      if (owner === undefined) continue;
+      const text = describeClash(name, toClaimant(owner, name), toClaimant(claim, name));
+      const problem = { toolName: claim.toolName, file: claim.item.file || claim.source.name, text };
+      return this.#ofTools.find((known) => known.text === text) ?? problem;
+    }
+    return undefined;
   }
 }
 
-function describeLoadError(error: unknown, file: string): string {
-  const text = messageOf(error).split("\n")[0] ?? "";
-  const kind = error instanceof SyntaxError ? "SyntaxError: " : "";
-  return `${kind}${text}${whereIn(file, placeOf(error))}${aliasHint(text, file)}`;
+function toClaims(source: CommandSource): Claim[] {
+  const { entries, problems } = source;
+  return [...entries, ...problems].flatMap((item) => {
+    const { toolName } = item;
+    if (toolName === undefined) return [];
+    const aliases = "command" in item ? (item.aliases ?? []) : [];
+    return [{ source, item, toolName, names: new Set([toolName, ...aliases.map(({ name }) => name)]) }];
+  });
 }
 
-/** A name that only a tsconfig knows means nothing when the file is run. */
-function aliasHint(text: string, file: string): string {
-  const name = /^Cannot find package '([^']+)'/.exec(text)?.[1];
-  if (name === undefined || !isTsconfigPath(name, path.dirname(file))) return "";
-  return "; `paths` of a tsconfig are for the type checker alone: import it by a relative path, or give it a name in the `imports` of package.json (#lib/…)";
-}
-
-function isTsconfigPath(name: string, folder: string): boolean {
-  const file = path.join(folder, "tsconfig.json");
-  const isNamed =
-    existsSync(file) &&
-    [`"${name}"`, `"${name.split("/")[0]}/*"`].some((key) => readFileSync(file, "utf8").includes(key));
-  const parent = path.dirname(folder);
-  return /^[@~]\//.test(name) || isNamed || (parent !== folder && isTsconfigPath(name, parent));
-}
-
-/** A line of the file itself, or of another that it imports, by the way from one to the other. */
-function whereIn(file: string, place: SourcePlace | undefined): string {
-  if (place === undefined) return "";
-  const way = path.relative(path.dirname(realpathSync(file)), place.file);
-  return way === path.basename(file) ? ` (line ${place.line})` : ` (${way}:${place.line})`;
+function toClaimant({ source, item, toolName }: Claim, name: string): Claimant {
+  return {
+    place: item.file === "" ? source.name : `${item.file} (${source.name})`,
+    isAlias: name !== toolName,
+    bundledDomain: item.isBundled === true && "path" in item ? item.path[0] : undefined,
+  };
 }

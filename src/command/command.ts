@@ -1,6 +1,7 @@
 import { type Alias, readAliases } from "./aliases.ts";
 import type { Content } from "./content.ts";
 import type { CallFacts, CommandContext, Origin } from "./context.ts";
+import type { ForeignTool } from "./foreign.ts";
 import { type InferInput, type InferOutput, type JsonSchema, type Schema, toJsonSchema } from "./schema.ts";
 import { closest } from "./suggest.ts";
 
@@ -8,7 +9,7 @@ export type Effects = "read" | "write" | "destroy";
 type Isolation = "server" | "process";
 type Estimate = number | { readonly work: number };
 /** Whether a client may, must or must not call it as a task. */
-type TaskSupport = "optional" | "required" | "forbidden";
+export type TaskSupport = "optional" | "required" | "forbidden";
 
 /**
  * How a failed run is tried again: this many attempts in all, waiting `backoff` seconds, then twice that, and so on.
@@ -52,6 +53,11 @@ type ArgumentPath<I> = (keyof I & string) | `${keyof I & string}.${string}`;
 
 /** What an author writes. Only `summary` and `run` are needed. */
 export interface CommandDefinition<I extends Schema, O extends Schema> {
+  /**
+   * Its words, as typed in a terminal: `report build` makes the tool report_build. For commands that are handed over in
+   * code; one in a file is named by its file.
+   */
+  readonly name?: string;
   /** One line: what it does. */
   readonly summary: string;
   /** More for a model to choose by: when to use it, when not. */
@@ -85,7 +91,7 @@ export interface CommandDefinition<I extends Schema, O extends Schema> {
    * `required`: only as a task, so clients without tasks cannot call it; `forbidden`: never as one. Default: optional.
    */
   readonly taskSupport?: TaskSupport;
-  /** Seconds after which the run fails as timed out. Default: none. */
+  /** Seconds after which the run fails as timed out, those in which it waits for an answer apart. Default: none. */
   readonly timeout?: number;
   /** Tries again when `run` throws, as a task. Also says that running again after a crash does no harm. */
   readonly retry?: Retry;
@@ -126,6 +132,7 @@ type RunResult<O extends Schema> = InferInput<O> | Content;
 
 /** A definition, checked, with its schemas described. */
 export interface Command {
+  readonly name: string | undefined;
   readonly summary: string;
   readonly description: string | undefined;
   readonly input: Schema | undefined;
@@ -152,6 +159,8 @@ export interface Command {
   readonly summarize: ((output: never) => string) | undefined;
   readonly saysNo: ((output: never) => boolean) | undefined;
   readonly run: (input: never, task: CommandContext) => unknown;
+  /** There where it is a tool of somebody else's server: that is called in place of `run`. */
+  readonly foreign?: ForeignTool;
 }
 
 /** What help and completion need of a command; nothing of it has to be run. */
@@ -171,6 +180,7 @@ export function defineCommand<I extends Schema = Schema<Record<string, never>>, 
   const inputSchema =
     definition.input === undefined ? { type: "object", properties: {} } : toObjectSchema(definition.input, "input");
   const command: Command = {
+    name: definition.name?.trim(),
     summary: definition.summary.trim(),
     description: definition.description?.trim(),
     input: definition.input,
@@ -236,6 +246,9 @@ const isSchema = (value: unknown) =>
     ? "~standard" in value
     : isFunction(value) && "~standard" in (value as object);
 
+const isWords = (value: unknown) =>
+  typeof value === "string" && /^[A-Za-z][A-Za-z0-9_-]*( [A-Za-z][A-Za-z0-9_-]*)*$/.test(value.trim());
+
 const isTexts = (value: unknown) => Array.isArray(value) && value.every((item) => typeof item === "string");
 
 const isCompleters = (value: unknown) =>
@@ -256,6 +269,10 @@ const isRetry = (value: unknown) => {
 const fields: Record<string, { check: (value: unknown) => boolean; expected: string; required?: true }> = {
   summary: { check: isText, expected: "one line of text", required: true },
   run: { check: isFunction, expected: "a function (input, task) => result", required: true },
+  name: {
+    check: isWords,
+    expected: "the command's words, of letters, digits and hyphens, with spaces between: report build",
+  },
   description: { check: isText, expected: "text" },
   input: { check: isSchema, expected: "a Standard Schema, e.g. z.object({ … })" },
   output: { check: isSchema, expected: "a Standard Schema, e.g. z.object({ … })" },

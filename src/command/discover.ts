@@ -3,6 +3,8 @@ import path from "node:path";
 import { RuntimeError } from "../errors.ts";
 import { isBundledFile, toReal } from "../paths.ts";
 import { system } from "../system/system.ts";
+import type { Command } from "./command.ts";
+import { problemOfName, toToolName } from "./names.ts";
 
 /** A file that should hold a command, named by where it lies. */
 export interface FoundCommand {
@@ -13,18 +15,19 @@ export interface FoundCommand {
   readonly toolName: string;
   /** Set when the name itself cannot be used. */
   readonly problem?: string;
+  /** Set when it was handed over in code, and there is no file. */
+  readonly command?: Command;
+  /** Registered in the `mcp` hook of this file when that was last asked. */
+  readonly isHooked?: boolean;
+  /** The upstream whose tool it is; `toolName` is its own name for it. */
+  readonly upstream?: string;
+  /** What clients know such a tool by, as far as that is known. */
+  readonly servedAs?: string;
 }
 
-export const maxToolNameLength = 64;
 const extensions = new Set([".ts", ".js", ".mjs"]);
 /** What a command, or a file beside it that it imports, is run from. */
 const codeExtensions = new Set([...extensions, ".cjs", ".mts", ".cts", ".json"]);
-const namePattern = /^[A-Za-z][A-Za-z0-9_-]*$/;
-
-/** Words that are ours: a domain of that name could never be reached. */
-export const reservedDomains: ReadonlySet<string> = new Set(
-  "serve call tasks tools stats diagnose compare setup daemon token completion new wrap worker help task".split(" "),
-);
 
 /**
  * Lists the command files below a folder, sorted; loads none. A missing folder has none. Throws when a stranger wrote
@@ -111,16 +114,7 @@ function isCommandFile(name: string): boolean {
 function nameFile(file: string, words: readonly string[], stem: string): FoundCommand {
   const isDomainItself = words.length > 0 && (stem === "index" || stem === words.at(-1));
   const commandPath = isDomainItself ? words : [...words, stem];
-  const toolName = commandPath.join("_").replaceAll("-", "_");
-  const problem = problemOf(commandPath, toolName);
-  return problem === undefined ? { file, path: commandPath, toolName } : { file, path: commandPath, toolName, problem };
-}
-
-function problemOf(words: readonly string[], toolName: string): string | undefined {
-  const bad = words.find((word) => !namePattern.test(word));
-  if (bad !== undefined) return `the name "${bad}" must start with a letter and hold only letters, digits, - and _`;
-  if (reservedDomains.has(words[0] ?? "")) return `"${words[0]}" is a word of Meanwhile's own; rename the folder`;
-  if (toolName.length > maxToolNameLength)
-    return `its tool name ${toolName} has ${toolName.length} characters, at most ${maxToolNameLength} are allowed; shorten the file or folder name`;
-  return undefined;
+  const toolName = toToolName(commandPath);
+  const problem = problemOfName(commandPath, { domain: "the folder", whole: "the file or folder name" });
+  return { file, path: commandPath, toolName, ...(problem !== undefined && { problem }) };
 }

@@ -1,6 +1,7 @@
 import { formatDuration } from "../clock.ts";
 import type { ContentBlock } from "./content.ts";
 import type { LogLine } from "./context.ts";
+import type { JsonObject } from "./foreign.ts";
 import type { SourcePlace } from "./place.ts";
 
 export interface RunMessage {
@@ -21,6 +22,8 @@ export type Outcome = RunRecord &
         readonly error?: unknown;
         readonly at?: SourcePlace;
         readonly rpc?: RpcError;
+        /** The result in which somebody else's tool says no, word for word. */
+        readonly foreign?: JsonObject;
       }
     | { readonly ending: "cancelled"; readonly message: string }
   );
@@ -30,6 +33,8 @@ export interface CompletedResult {
   readonly data: unknown;
   readonly json: string;
   readonly content?: readonly ContentBlock[];
+  /** The result of somebody else's tool, word for word; `data` is what there is of it for a person. */
+  readonly foreign?: JsonObject;
   /** The data is a no, which a person should not take for a yes. */
   readonly saidNo?: true;
 }

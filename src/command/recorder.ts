@@ -1,6 +1,7 @@
 import { toTimestamp } from "../clock.ts";
 import { CommandError } from "../errors.ts";
 import type { CommandLogLevel, LogLine } from "./context.ts";
+import type { JsonObject } from "./foreign.ts";
 import {
   type CompletedResult,
   type FailureCause,
@@ -13,6 +14,12 @@ import {
 import { placeOf } from "./place.ts";
 import { toPlain } from "./result-json.ts";
 import type { RunOptions } from "./run.ts";
+
+/** How a failure is told over MCP, where not in our own way. */
+interface ToldFailure {
+  readonly rpc?: RpcError;
+  readonly foreign?: JsonObject;
+}
 
 const maxLogLines = 1_000;
 
@@ -67,14 +74,15 @@ export class Recorder {
     if (this.#ended !== undefined) return this.#ended;
     const durationMs = this.#durationMs();
     if (result.saidNo === true) this.#push("warning", summary ?? `${this.#options.name} said no.`);
-    // Content speaks for itself, and has no messages beside it.
-    else if (result.content === undefined) this.#push("success", summary ?? finished(this.#options.name, durationMs));
+    // Content, and what somebody else's tool says, speaks for itself, and has no messages beside it.
+    else if (result.content === undefined && result.foreign === undefined)
+      this.#push("success", summary ?? finished(this.#options.name, durationMs));
     const ended: Outcome = { ending: "completed", ...result, messages: this.#messages, log: this.#log, durationMs };
     this.#ended = ended;
     return ended;
   }
 
-  failed(cause: FailureCause, message: string, error?: unknown, rpc?: RpcError): Outcome {
+  failed(cause: FailureCause, message: string, error?: unknown, told: ToldFailure = {}): Outcome {
     const stack = this.#options.isDebug === true && error instanceof Error ? { stack: error.stack } : undefined;
     const details = (error instanceof CommandError ? error.details : undefined) ?? stack;
     // A person is told where; over MCP nobody is, because paths are nobody else's business.
@@ -85,7 +93,7 @@ export class Recorder {
       message,
       ...(at === undefined ? {} : { at }),
       ...(error === undefined ? {} : { error }),
-      ...(rpc === undefined ? {} : { rpc }),
+      ...told,
       ...this.#facts(this.#durationMs()),
     }));
   }

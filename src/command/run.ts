@@ -3,14 +3,17 @@ import { Cancelled, messageOf, ShuttingDown, TimedOut } from "../errors.ts";
 import { askFirst, asksFirst } from "./ask.ts";
 import type { Caller } from "./caller.ts";
 import type { Command } from "./command.ts";
-import type { CommandContext, Door, Origin, Question, Steps } from "./context.ts";
+import type { Answer, CommandContext, Door, Origin, Question, Steps } from "./context.ts";
+import { Deadline } from "./deadline.ts";
+import { type ForeignTool, ServerGone } from "./foreign.ts";
+import { toForeignOutcome } from "./foreign-result.ts";
 import { allRunning, checkBuiltins } from "./guard-builtins.ts";
 import { describeArguments, unknownArguments } from "./issues.ts";
 import type { Outcome, RpcError } from "./outcome.ts";
 import { Recorder } from "./recorder.ts";
 import { toOutcome } from "./result.ts";
 import { toPlain } from "./result-json.ts";
-import { askAt, createContext } from "./run-context.ts";
+import { askAt, createContext, createRelay } from "./run-context.ts";
 import { endedNames, noteBegun, type Run, running, runs } from "./running.ts";
 import { type Validated, validate } from "./schema.ts";
 
@@ -55,6 +58,8 @@ export function runCommand(command: Command, input: unknown, options: RunOptions
   const record = new Recorder(options);
   const failed = (error: unknown) => record.failed("command", messageOf(error), error);
   try {
+    // What somebody else's tool makes of its arguments is for that tool to say.
+    if (command.foreign !== undefined) return new CommandRun(command, input ?? {}, options, record).begin();
     const warnings = unknownArguments(command.inputSchema, input);
     const begin = (checked: Validated<unknown>) => {
       if (!checked.ok) return record.failed("input", describeArguments(options.name, checked.issues, input, warnings));
@@ -85,7 +90,7 @@ class CommandRun implements Run {
   readonly #stop = new AbortController();
   #hasReturned = false;
   #cancelGrace: (() => void) | undefined;
-  #cancelTimeout: (() => void) | undefined;
+  #deadline: Deadline | undefined;
   /** How it ended before its command did. */
   #early: Outcome | undefined;
   /** There while it goes on. */
@@ -107,7 +112,7 @@ class CommandRun implements Run {
     stoppers?.add(this.#stopWith);
     const seconds = this.#command.timeout;
     if (seconds !== undefined)
-      this.#cancelTimeout = clock.after(seconds * 1000, () => this.#stopWith(new TimedOut(seconds)));
+      this.#deadline = new Deadline(clock, seconds * 1000, () => this.#stopWith(new TimedOut(seconds)));
     running.add(this);
     noteBegun(this.name);
     let outcome: Outcome | Promise<Outcome>;
@@ -139,7 +144,7 @@ class CommandRun implements Run {
     running.delete(this);
     endedNames.add(this.name);
     this.#record.close();
-    this.#cancelTimeout?.();
+    this.#deadline?.cancel();
     this.#cancelGrace?.();
     stoppers?.delete(this.#stopWith);
     for (const signal of signals ?? []) signal.removeEventListener("abort", this.#onAbort);
@@ -169,12 +174,23 @@ class CommandRun implements Run {
   };
 
   execute(): Outcome | Promise<Outcome> {
-    const context = createContext(this.#options, this.#record, this.#stop.signal);
+    const { foreign } = this.#command;
+    if (foreign !== undefined) return this.#relay(foreign);
+    const context = createContext(this.#options, this.#record, this.#terms());
     if (!asksFirst(this.#command)) return this.#run(this.#input, context);
-    const ask = (question: Question) => askAt(this.#options, question, context.signal);
+    const ask = (question: Question) => this.#ask(question, context.signal);
     return askFirst(this.#command, this.#input, { ask, origin: context.origin }).then((input) =>
       this.#run(input, context),
     );
+  }
+
+  #terms() {
+    return { signal: this.#stop.signal, ask: (question: Question, signal: AbortSignal) => this.#ask(question, signal) };
+  }
+
+  #ask(question: Question, signal: AbortSignal): Promise<Answer> {
+    const ask = () => askAt(this.#options, question, signal);
+    return this.#deadline === undefined ? ask() : this.#deadline.waitFor(ask);
   }
 
   #run(input: unknown, context: CommandContext): Outcome | Promise<Outcome> {
@@ -186,26 +202,45 @@ class CommandRun implements Run {
     return isThenable(returned) ? this.#await(returned) : this.#returned(returned);
   }
 
+  async #relay(tool: ForeignTool): Promise<Outcome> {
+    let isCutShort = false;
+    const onCutShort = () => {
+      isCutShort = true;
+    };
+    const result = await tool.call(this.#input, createRelay(this.#options, this.#terms(), onCutShort));
+    return (
+      this.#stopAfterReturn(isCutShort) ?? toForeignOutcome(result, { options: this.#options, record: this.#record })
+    );
+  }
+
   async #await(returned: PromiseLike<unknown>): Promise<Outcome> {
     return this.#returned(await returned);
   }
 
   #returned(returned: unknown): Outcome | Promise<Outcome> {
-    this.#hasReturned = true;
-    // A result that arrives after the stop is no result: the caller was told it would not come. Who only has to leave
-    // has told nobody.
-    const { aborted, reason } = this.#stop.signal as { aborted: boolean; reason: unknown };
-    if (aborted && !(reason instanceof ShuttingDown)) return this.#stopped(reason);
+    const stopped = this.#stopAfterReturn();
+    if (stopped !== undefined) return stopped;
     return toOutcome(returned, { command: this.#command, options: this.#options, record: this.#record });
+  }
+
+  /**
+   * A result that arrives after the stop is no result: the caller was told it would not come. Who only has to leave has
+   * told nobody, unless what it made of its last question is all it has.
+   */
+  #stopAfterReturn(isCutShort = false): Outcome | undefined {
+    this.#hasReturned = true;
+    const { aborted, reason } = this.#stop.signal as { aborted: boolean; reason: unknown };
+    return aborted && (isCutShort || !(reason instanceof ShuttingDown)) ? this.#stopped(reason) : undefined;
   }
 
   #failed(error: unknown): Outcome {
     const { reason, aborted } = this.#stop.signal as { reason: unknown; aborted: boolean };
     if (aborted) return this.#stopped(reason);
+    if (error instanceof ServerGone) return this.#record.failed("crash", error.message, error);
     const rpc = toRpcError(error);
     return rpc === undefined
       ? this.#record.failed("command", messageOf(error), error)
-      : this.#record.failed("protocol", rpc.message, error, rpc);
+      : this.#record.failed("protocol", rpc.message, error, { rpc });
   }
 
   #stopped(reason: unknown, note = ""): Outcome {

@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { systemClock, within } from "../clock.ts";
-import { isOutOfDescriptors, outOfDescriptors } from "../errors.ts";
+import { isOutOfDescriptors, messageOf, outOfDescriptors } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { type DaemonReply, type DaemonStatus, type Greeting, readFirstLine, readGreeting, toLine } from "./greeting.ts";
 import { isProved, type Proof, prove } from "./proof.ts";
@@ -10,6 +10,8 @@ export interface SessionFacts {
   readonly host?: string | undefined;
   /** Where the session works. */
   readonly folder?: string | undefined;
+  /** Its variables, where servers are started for it: held in memory, and nowhere else. */
+  readonly environment?: Readonly<Record<string, string>> | undefined;
   readonly isFront?: boolean;
 }
 
@@ -20,6 +22,8 @@ export interface BrokerOptions {
   /** Serves MCP on a connection until it ends. */
   readonly onConnection: (socket: Socket, facts: SessionFacts) => Promise<void>;
   readonly status: () => Omit<DaemonStatus, "connections">;
+  /** Somebody wants another connection to an upstream. Throws a sentence where that is not to be had. */
+  readonly onRestart?: (upstream: string) => Promise<void>;
   /** Somebody asks the daemon to leave. */
   readonly onStop: (isNow: boolean) => void;
   /** False when one more session would leave too few file descriptors for the work itself. */
@@ -143,6 +147,11 @@ export class Broker {
       // Whoever asks does not count.
       reply({ meanwhile: "status", ...status(), connections: this.#sockets.size - 1 });
       socket.end();
+    } else if (greeting.meanwhile === "restart") {
+      void this.#restart(greeting.upstream).then((trouble) => {
+        reply({ meanwhile: "done", ...(trouble !== undefined && { trouble }) });
+        socket.end();
+      });
     } else if (greeting.meanwhile === "stop") {
       // The next daemon may begin as soon as this one has said that it leaves.
       onStop(greeting.isNow);
@@ -159,7 +168,19 @@ export class Broker {
     } else {
       reply({ meanwhile: "welcome", pid: status().pid, env: env() });
       this.#fronts.set(socket, helloBytes);
-      this.#serve(socket, { host: greeting.host, folder: greeting.folder, isFront: true });
+      const { host, folder, env: environment } = greeting;
+      this.#serve(socket, { host, folder, environment, isFront: true });
+    }
+  }
+
+  /** Why it could not be done; undefined when it is. */
+  async #restart(upstream: string): Promise<string | undefined> {
+    try {
+      if (this.#options.onRestart === undefined) return "This daemon has no upstreams.";
+      await this.#options.onRestart(upstream);
+      return undefined;
+    } catch (error) {
+      return messageOf(error);
     }
   }
 

@@ -3,6 +3,7 @@ import { existsSync, watch } from "node:fs";
 import path from "node:path";
 import { RuntimeError, UsageError } from "../errors.ts";
 import { ensureSalt, type Home, openHome, readConfigText, readSalt } from "../paths.ts";
+import { thisProgram } from "../program/program.ts";
 import {
   commandSources,
   countedNames,
@@ -17,12 +18,16 @@ import {
   type ProjectConfig,
   type ProjectFlags,
   type ProjectScope,
-  packageVersion,
+  programVersion,
   projectParts,
 } from "../project/project.ts";
 import { forgetConfig, isMade, readStoredConfig, readStoredNames, unloadedNotice } from "../project/stored-project.ts";
+import { referencesIn, unsetVariable } from "../project/variable-references.ts";
+import { sessionEnvironment, wrapVariable } from "../project/wrap.ts";
+import { readWrapVariables } from "../project/wrap-variables.ts";
+import { readWrapWords } from "../project/wrap-words.ts";
 import { cleanLines } from "../screen/clean.ts";
-import { runVariable } from "../system/child-environment.ts";
+import { nobodys } from "../system/child-environment.ts";
 import { readAnswers } from "./carry/kept-answers.ts";
 import { Pump } from "./carry/pump.ts";
 import { reachDaemon } from "./reach/connect.ts";
@@ -50,6 +55,9 @@ const readLimitMs = 15_000;
 
 /** What was typed, when it asks for a front and nothing else; undefined leaves it to the command line proper. */
 export function readFrontWords(words: readonly string[]): ProjectFlags | undefined {
+  const wrap =
+    thisProgram.authors === undefined ? readWrapWords(words, process.cwd(), readWrapVariables(process.env)) : undefined;
+  if (wrap !== undefined) return { wrap };
   const commands: string[] = [];
   let isServe = false;
   let bundled: boolean | undefined;
@@ -76,9 +84,11 @@ export async function runFront(flags: ProjectFlags, startedIn?: string): Promise
   setImmediate(stayLean);
   try {
     openHome(process.env);
+    refuseUnset(flags);
     // A project that comes later is somebody else's, until a person serves it: the session stays with what was there.
     let scope = scopeOf(flags);
-    const folder = sessionFolder(startedIn);
+    // What is wrapped works where `-C` leads; a project is told where its session works.
+    const folder = sessionFolder(flags.wrap === undefined ? startedIn : process.cwd());
     let isHomeKnown = false;
     let said = "";
     const reach = async () => {
@@ -98,7 +108,7 @@ export async function runFront(flags: ProjectFlags, startedIn?: string): Promise
     };
     let hasLooked = false;
     const standIn = async ({ home, key }: DaemonAddress) => {
-      const find = hasLooked ? undefined : readAnswers(home, { key, version: packageVersion() });
+      const find = hasLooked ? undefined : readAnswers(home, { key, version: programVersion() });
       hasLooked = true;
       if (find !== undefined) await pump.standIn(find);
     };
@@ -118,6 +128,12 @@ export async function runFront(flags: ProjectFlags, startedIn?: string): Promise
   }
 }
 
+/** What is wrapped could never be reached without its variables; an upstream of a project is one among others. */
+function refuseUnset({ wrap }: ProjectFlags): void {
+  const unset = wrap === undefined ? undefined : unsetVariable(wrap.upstreams, process.env);
+  if (unset !== undefined) throw new UsageError(unset);
+}
+
 /**
  * Where the session works: where its host has started us, or, for programs with a window, which start their servers in
  * `/`, where `-C` leads.
@@ -131,6 +147,7 @@ function sessionFolder(startedIn = process.cwd()): string | undefined {
 /** How much of the working folder is there to be served, now. */
 function scopeOf(flags: ProjectFlags): ProjectScope | undefined {
   const cwd = process.cwd();
+  if (flags.wrap !== undefined || thisProgram.authors !== undefined) return undefined;
   if (findConfigFile(cwd) !== undefined) return undefined;
   return hasOwnFolders(commandSources(cwd, readUserConfig(openHome(process.env)), flags)) ? "folders" : "pack";
 }
@@ -161,7 +178,7 @@ function watchForProject(onProject: () => void): void {
 
 /**
  * A front carries bytes for as long as its host lives, and there are many: compilers that make hot code hotter would
- * take ten megabytes in each.
+ * take ten megabytes in each, Maglev alone five.
  */
 function stayLean(): void {
   const { setFlagsFromString } = process.getBuiltinModule("node:v8");
@@ -212,23 +229,34 @@ export async function addressOf(
   refuseGone(home, isHomeKnown);
   const configFile = findConfigFile(cwd, flags);
   const words = flagWords(flags);
-  const config = {
-    ...readUserConfig(home),
-    ...(configFile === undefined ? {} : await readProjectConfig(home, configFile, mayLoad ? words : undefined)),
-  };
+  const own = thisProgram.authors?.env;
+  const users = readUserConfig(home);
+  const said =
+    configFile === undefined
+      ? pickUpstreams(thisProgram.parts.settings)
+      : await readProjectConfig(home, configFile, mayLoad ? words : undefined);
+  const config = { ...users, ...(own !== undefined && { env: own }), ...said };
+  const upstreams = flags.wrap?.upstreams ?? { ...users.upstreams, ...said.upstreams };
   const sources = commandSources(cwd, config, flags);
-  const names = told ?? countedNames(config.env ?? [], readStoredNames(home, projectParts(sources, configFile)));
+  const parts = projectParts(sources, configFile);
+  const names = told ?? countedNames(config.env ?? [], referencesIn(upstreams), readStoredNames(home, parts));
   if (mayLoad) ensureSalt(home);
   const key = daemonKey({ sources, configFile, userConfigFile: home.configFile, env, names, salt: readSalt(home) });
   return {
     home,
     key,
     names,
-    project: fingerprint(projectParts(sources, configFile)),
-    env: { ...env, [keyVariable]: key, [runVariable]: undefined },
-    host: env.MEANWHILE_HOST?.trim() || undefined,
+    project: fingerprint(parts),
+    env: {
+      ...env,
+      [keyVariable()]: key,
+      [wrapVariable()]: flags.wrap === undefined ? undefined : JSON.stringify(flags.wrap),
+      ...nobodys,
+    },
+    session: Object.keys(upstreams).length === 0 ? undefined : sessionEnvironment(env),
+    host: env[thisProgram.variable("HOST")]?.trim() || undefined,
     // With room for what it allocates, a fifth less of its start goes into collecting garbage.
-    command: [process.execPath, "--min-semi-space-size=16", executable, ...words, "_daemon", "--report"],
+    command: [process.execPath, "--min-semi-space-size=16", executable(), ...words, "_daemon", "--report"],
     cwd,
     isHomeKnown,
   };
@@ -260,7 +288,7 @@ function askProject(file: string, words: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = execFile(
       process.execPath,
-      [executable, ...words, "_project"],
+      [executable(), ...words, "_project"],
       { timeout: readLimitMs, killSignal: "SIGKILL" },
       (error, stdout, stderr) => {
         process.off("exit", end);
@@ -300,7 +328,13 @@ function pick(value: unknown): ProjectConfig {
     ...(isList(commands) && { commands }),
     ...((typeof bundled === "boolean" || isList(bundled)) && { bundled }),
     ...(isList(env) && { env }),
+    ...pickUpstreams(value),
   };
+}
+
+function pickUpstreams(value: unknown): Pick<ProjectConfig, "upstreams"> {
+  const { upstreams } = (typeof value === "object" && value !== null ? value : {}) as { upstreams?: unknown };
+  return typeof upstreams === "object" && upstreams !== null ? { upstreams: upstreams as Record<string, unknown> } : {};
 }
 
 function isList(value: unknown): value is string[] {

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import type { UpstreamStatus } from "../gateway/upstreams-control.ts";
 import { parseLine } from "../wire/lines.ts";
 import type { Proof } from "./proof.ts";
 
@@ -10,10 +11,18 @@ import type { Proof } from "./proof.ts";
 export type Greeting =
   /**
    * A front: what follows is MCP. `host` counts in place of what the client calls itself; `folder` is where the session
-   * works.
+   * works; `env` are its variables, where servers are started for it.
    */
-  | { readonly meanwhile: "hello"; readonly key: string; readonly host?: string; readonly folder?: string }
+  | {
+      readonly meanwhile: "hello";
+      readonly key: string;
+      readonly host?: string;
+      readonly folder?: string;
+      readonly env?: Readonly<Record<string, string>>;
+    }
   | { readonly meanwhile: "status" }
+  /** Ends the connections of an upstream, so that the next call opens another. */
+  | { readonly meanwhile: "restart"; readonly upstream: string }
   | { readonly meanwhile: "stop"; readonly isNow: boolean };
 
 export type DaemonReply =
@@ -33,6 +42,8 @@ export type DaemonReply =
     }
   /** The last word to whoever told it to stop: so many of the project's tasks nobody works on. */
   | { readonly meanwhile: "left"; readonly waiting: number }
+  /** What was asked for is done, or why it is not. */
+  | { readonly meanwhile: "done"; readonly trouble?: string }
   /** The code reads other variables by now: there may be another daemon for this session. */
   | { readonly meanwhile: "moved" }
   | ({ readonly meanwhile: "status" } & DaemonStatus);
@@ -53,6 +64,12 @@ export interface DaemonStatus {
   readonly calls: number;
   /** How long it lets work go on that must not be run twice. */
   readonly graceSeconds: number;
+  /** The servers that stand behind it; absent where it has none. */
+  readonly upstreams?: readonly UpstreamStatus[];
+  /** The project as the names of its files have it. */
+  readonly project?: string;
+  /** It serves nothing but its upstreams. */
+  readonly isWrap?: boolean;
 }
 
 export function toLine(message: (Greeting | DaemonReply) & Partial<Proof>): string {
@@ -69,6 +86,8 @@ export function readReply(line: Buffer): (DaemonReply & Partial<Proof>) | undefi
 }
 
 const maxLineBytes = 64 * 1024;
+/** One of ours may bring an environment, which systems let grow to a few megabytes. */
+const maxOwnBytes = 16 * 1024 * 1024;
 
 /** Hands over the first line, and leaves the rest unread in the stream; undefined when it is too long to be ours. */
 export function readFirstLine(socket: Socket, onLine: (line: Buffer | undefined, all: Buffer) => void): void {
@@ -76,7 +95,7 @@ export function readFirstLine(socket: Socket, onLine: (line: Buffer | undefined,
   const onData = (chunk: Buffer) => {
     read = read.length === 0 ? chunk : Buffer.concat([read, chunk]);
     const end = read.indexOf(0x0a);
-    if (end === -1 && read.length <= maxLineBytes) return;
+    if (end === -1 && read.length <= (isOwn(read) ? maxOwnBytes : maxLineBytes)) return;
     socket.off("data", onData);
     socket.pause();
     const line = end === -1 ? undefined : read.subarray(0, end);
@@ -89,7 +108,11 @@ export function readFirstLine(socket: Socket, onLine: (line: Buffer | undefined,
 
 const mark = Buffer.from('{"meanwhile":');
 
+function isOwn(line: Buffer): boolean {
+  return line.subarray(0, mark.length).equals(mark);
+}
+
 function readOwn(line: Buffer): object | undefined {
-  if (!line.subarray(0, mark.length).equals(mark)) return undefined;
+  if (!isOwn(line)) return undefined;
   return parseLine(line) as object | undefined;
 }

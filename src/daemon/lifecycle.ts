@@ -18,7 +18,7 @@ export interface LifecycleOptions {
   /** Only the bundled commands are served: their socket has a name that everybody knows. */
   readonly isPackAlone: boolean;
   /** What its record says beside where it is. */
-  readonly about?: Pick<DaemonRecord, "project" | "folder" | "flags" | "secret">;
+  readonly about?: Pick<DaemonRecord, "project" | "folder" | "wraps" | "flags" | "secret">;
   readonly pid: number;
   readonly idleMs: number;
   /** Whether tasks of this project are alive, for whomever. */

@@ -7,19 +7,20 @@ import { currentRun } from "../command/running.ts";
 import { Exit, type ExitCode, messageOf } from "../errors.ts";
 import { createSecret } from "../ids.ts";
 import { type Logger, openLog } from "../log.ts";
+import { thisProgram } from "../program/program.ts";
 import type { ProjectFlags } from "../project/project.ts";
 import { countedNames, fingerprint, isPackFolder, keyVariable, projectParts } from "../project/project.ts";
-import { openServedCatalog } from "../project/project-commands.ts";
 import { storeNames } from "../project/stored-project.ts";
+import { takeWrap } from "../project/wrap.ts";
 import { openRuntime, type Runtime } from "../runtime/runtime.ts";
 import { serveStreams } from "../serve.ts";
-import { lookForNames, markValues } from "../settings/names-read.ts";
-import { loadSettings, type Settings } from "../settings/settings.ts";
+import { lookForNames, marksOfWrap, markValues } from "../settings/names-read.ts";
+import { loadSettings, type Settings, sourcesOf } from "../settings/settings.ts";
 import { takeLock } from "../store/sqlite/lock.ts";
 import { onStop } from "../system/on-stop.ts";
 import { system } from "../system/system.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
-import { Broker } from "./broker.ts";
+import { Broker, type BrokerOptions } from "./broker.ts";
 import { DoingFile } from "./doing.ts";
 import { AnswerKeeper } from "./keep-answers.ts";
 import { Lifecycle, type LifecycleOptions } from "./lifecycle.ts";
@@ -31,12 +32,20 @@ const answerMs = 100;
 const reportFd = 3;
 
 /** The daemon: serves a project to every front that comes, until nobody needs it. */
-export async function run({ flags, words }: { flags: ProjectFlags; words: readonly string[] }): Promise<ExitCode> {
+export async function run({
+  flags: typed,
+  words,
+}: {
+  flags: ProjectFlags;
+  words: readonly string[];
+}): Promise<ExitCode> {
   const report = words.includes("--report") ? tellStarter : () => {};
   try {
-    const wanted = process.env[keyVariable];
+    const wanted = process.env[keyVariable()];
     // What commands start themselves inherits our environment, and this is between front and daemon alone.
-    delete process.env[keyVariable];
+    delete process.env[keyVariable()];
+    const wrap = takeWrap(process.env);
+    const flags = wrap === undefined ? typed : { ...typed, wrap };
     const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
     // Under another key than we are looked for by, nobody would find us.
     if (wanted !== undefined && wanted !== settings.daemon.key) {
@@ -55,7 +64,7 @@ async function serve(found: Settings, flags: ProjectFlags, report: (word: string
   const secret = system.areSocketsSeen ? createSecret() : undefined;
   const about = { ...aboutOf(found, flags), ...(secret !== undefined && { secret }) };
   // Sessions of every folder are served: none of them is the one that relative paths mean.
-  if (settings.daemon.isPackAlone) process.chdir("/");
+  if (settings.daemon.isPackAlone || settings.isWrap) process.chdir("/");
   const out = { write: (text: string): void => void process.stderr.write(text) };
   const log = openLog({
     level: settings.logLevel,
@@ -91,7 +100,7 @@ async function serve(found: Settings, flags: ProjectFlags, report: (word: string
   const mayReload = (folders: readonly string[]) => variables.areStill(folders, () => broker?.sendOn());
   runtime = await openRuntime(settings, {
     log,
-    catalog: await openServedCatalog(settings, { clock: systemClock, log, mayReload }),
+    mayReload,
     environment: () => variables.environment,
   });
   // A file may have changed between the look at it and its loading.
@@ -159,18 +168,20 @@ function toServed(settings: Settings): Settings {
   return {
     ...settings,
     hostName: undefined,
-    commandFolders: daemon.isPackAlone ? commandFolders.slice(-1) : commandFolders,
+    commandFolders: daemon.isPackAlone && thisProgram.authors === undefined ? commandFolders.slice(-1) : commandFolders,
   };
 }
 
 /** What its record says, so that it is found by whoever types something else than its starter did. */
 function aboutOf(
-  { commandFolders, bundled: served, configFile, daemon }: Settings,
+  settings: Settings,
   { commands, bundled, scope }: ProjectFlags,
 ): NonNullable<LifecycleOptions["about"]> {
+  const { configFile, daemon, isWrap, upstreams } = settings;
   return {
-    project: fingerprint(projectParts({ folders: commandFolders, bundled: served }, configFile)),
-    ...(!daemon.isPackAlone && { folder: process.cwd() }),
+    project: fingerprint(projectParts(sourcesOf(settings), configFile)),
+    ...(!daemon.isPackAlone && !isWrap && { folder: process.cwd() }),
+    ...(isWrap && { wraps: Object.keys(upstreams) }),
     flags: {
       ...(commands !== undefined && { commands }),
       ...(bundled !== undefined && { bundled }),
@@ -206,11 +217,12 @@ class Variables {
    * code is not loaded here.
    */
   areStill(folders: readonly string[], onOthers = () => {}): boolean {
-    const { home, configFile, commandFolders, bundled, daemon } = this.#settings;
+    const { home, configFile, daemon } = this.#settings;
+    const sources = sourcesOf(this.#settings);
     const found = lookForNames(folders, configFile);
-    storeNames(home, projectParts({ folders: commandFolders, bundled }, configFile), found.names);
+    storeNames(home, projectParts(sources, configFile), found.names);
     this.names = countedNames(daemon.named, found.names);
-    this.environment = markValues(home, this.#env, this.names);
+    this.environment = { ...markValues(home, this.#env, this.names), ...marksOfWrap(home, sources.wrap) };
     if (!found.isWhole)
       this.#log.warn(
         "not every file was looked at for the variables it reads; name those that commands read in the setting `env`",
@@ -262,7 +274,13 @@ function createBroker({ runtime, lifecycle, leaving, variables, secret, log }: B
       running: runtime.tasks.running.tasks,
       calls: runtime.tasks.running.calls,
       graceSeconds: settings.graceSeconds,
+      ...(runtime.upstreams !== undefined && {
+        upstreams: runtime.upstreams.statuses(),
+        project: settings.project,
+        isWrap: settings.isWrap,
+      }),
     }),
+    ...restartOf(runtime),
     onStop: (isNow) => lifecycle.leave(isNow),
     hasRoom: system.hasDescriptorsLeft,
     isReplaced: () => lifecycle.isReplaced,
@@ -271,13 +289,18 @@ function createBroker({ runtime, lifecycle, leaving, variables, secret, log }: B
   });
 }
 
+function restartOf({ upstreams }: Runtime): Pick<BrokerOptions, "onRestart"> {
+  return upstreams === undefined ? {} : { onRestart: (name) => upstreams.restart(name) };
+}
+
 /**
  * Leaves behind what the next front may be told while its daemon starts; what an author has registered by hand is made
  * for one client, and only a daemon can tell it.
  */
 function keepAnswers(runtime: Runtime, leaving: AbortSignal): void {
   const { settings, clock, log, catalog } = runtime;
-  if (settings.mcp !== undefined) return;
+  // Those of an upstream come from its stored catalog; to be asked would start it for nobody.
+  if (settings.mcp !== undefined || Object.keys(settings.upstreams).length > 0) return;
   const keeper = new AnswerKeeper({
     home: settings.home,
     whose: { key: settings.daemon.key, version: settings.version },

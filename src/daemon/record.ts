@@ -13,6 +13,8 @@ export interface DaemonRecord {
   readonly project?: string;
   /** Where it was started; absent where that does not matter, because it serves the bundled commands alone. */
   readonly folder?: string;
+  /** The names of the upstreams that it wraps, where it serves nothing else. */
+  readonly wraps?: readonly string[];
   /** What it was started with. */
   readonly flags?: {
     readonly commands?: readonly string[];

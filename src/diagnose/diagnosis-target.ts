@@ -3,7 +3,10 @@ import { quoteWord, redact } from "./text.ts";
 import type { AddressPolicy } from "./wire/addresses.ts";
 
 /** What is diagnosed: a URL, or a command line that is started again and again. */
-export type DiagnosisTarget = HttpServerTarget | StdioServerTarget;
+export type DiagnosisTarget = (HttpServerTarget | StdioServerTarget) & {
+  /** What a host on this machine calls it in its settings, where one has it. */
+  readonly entry?: string | undefined;
+};
 
 export interface HttpServerTarget {
   readonly kind: "http";

@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import path from "node:path";
 import { UsageError } from "../errors.ts";
+import { thisProgram } from "../program/program.ts";
 import { checkUrl, type DiagnosisTarget } from "./diagnosis-target.ts";
 import type { Report } from "./report/report.ts";
 import type { DiagnosisOptions } from "./run-diagnosis.ts";
@@ -39,7 +40,7 @@ export async function diagnose(options: DiagnoseOptions): Promise<Report> {
   const { runDiagnosis } = await import("./run-diagnosis.ts");
   const { version } = createRequire(import.meta.url)("meanwhile/package.json") as { version: string };
   return await runDiagnosis({
-    privateFolder: path.join(homedir(), ".meanwhile"),
+    privateFolder: path.join(homedir(), thisProgram.homeName),
     ...options,
     target,
     version,

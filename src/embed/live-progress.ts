@@ -1,4 +1,5 @@
 import { systemClock } from "../clock.ts";
+import { thisProgram } from "../program/program.ts";
 import { readSettings } from "../settings/settings.ts";
 import { storeExists } from "../store/open.ts";
 import type { Tasks } from "../task/tasks.ts";
@@ -40,7 +41,7 @@ async function look<T>(
   ask: (tasks: Tasks, caller: string) => Promise<T>,
   none: T,
 ): Promise<T> {
-  const env = home === undefined ? process.env : { ...process.env, MEANWHILE_HOME: home };
+  const env = home === undefined ? process.env : { ...process.env, [thisProgram.variable("HOME")]: home };
   const { settings } = readSettings({ cwd: process.cwd(), env, flags: { scope: "pack" } });
   if (!(await storeExists(settings.store))) return none;
   // Loaded when first needed: every command imports `meanwhile`, and few ask.

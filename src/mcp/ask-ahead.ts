@@ -4,7 +4,8 @@ import type { Command } from "../command/command.ts";
 import type { Answer, Origin, Question } from "../command/context.ts";
 import { validate } from "../command/schema.ts";
 import type { TaskQuestion } from "../task/task.ts";
-import { toAnswer } from "./questions.ts";
+import { canElicit, toAnswer } from "./questions.ts";
+import type { ClientRequest } from "./request.ts";
 
 /** How the questions ahead of a run stand: all answered, some open, or a no. */
 export type Ahead =
@@ -50,6 +51,15 @@ export async function askAhead(
   } catch (error) {
     return { kind: "refused", error };
   }
+}
+
+/**
+ * Whether what somebody else's tool asks goes out before it is a task. Once: what it asks with the answers in hand, it
+ * asks as the task that it is by then.
+ */
+export function mayAskAhead({ foreign }: Command, { client, requestState }: ClientRequest): boolean {
+  if (foreign?.asksFirst !== true) return false;
+  return client.isModern && requestState === undefined && canElicit(client.capabilities);
 }
 
 /** Puts the answers of a second leg to the questions of the first. */

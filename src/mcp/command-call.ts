@@ -3,9 +3,10 @@ import { asksFirst } from "../command/ask.ts";
 import { callerKey, isKnown } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { CommandLogLevel, LogLine, Origin } from "../command/context.ts";
-import type { Outcome } from "../command/outcome.ts";
+import type { JsonObject } from "../command/foreign.ts";
 import { CommandError, isStoreError, messageOf, ProtocolError, RequestError, RpcCode } from "../errors.ts";
 import type { Logger } from "../log.ts";
+import { thisProgram } from "../program/program.ts";
 import type { CallEnding, CallRequest, CallWatcher, Timing } from "../task/call-request.ts";
 import type { Calls } from "../task/calls.ts";
 import type { EndedCall } from "../task/ended-call.ts";
@@ -13,17 +14,21 @@ import { type Engine, TooManyTasks } from "../task/engine.ts";
 import type { ProgressUpdate } from "../task/progress.ts";
 import { openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
 import { sizeOf } from "../task/task-outcome.ts";
-import { askAhead, withAnswers } from "./ask-ahead.ts";
+import { askAhead, mayAskAhead, withAnswers } from "./ask-ahead.ts";
+import { CallQuestions } from "./call-questions.ts";
 import { withReferences } from "./call-references.ts";
 import { handOver } from "./generation/hand-over.ts";
 import type { FollowUpTools } from "./generation/plain.ts";
 import { asksForTask, refuseWrongSupport, takesOfCall } from "./generation/task-support.ts";
 import { budgetFor, type HostLimitOptions, limitOf } from "./host-limit.ts";
+import { noteOutcome } from "./note-outcome.ts";
+import { originOf } from "./origin-of.ts";
 import { BacklogPlace, isLarge, makeRoom } from "./outbound.ts";
 import type { ParkedCalls } from "./parked-calls.ts";
 import type { ToolCall } from "./parts.ts";
+import { passNotice } from "./pass-notice.ts";
 import { ProgressSender, progressGapMs } from "./progress-sender.ts";
-import { answerUntilFits, canElicit, elicit, toAnswer } from "./questions.ts";
+import { canAnswer, canElicit, toAnswer, withReason } from "./questions.ts";
 import type { ClientRequest, Result } from "./request.ts";
 import type { RequestStates, Resumed } from "./request-states.ts";
 import { errorResult, toCallResult, whereItWent } from "./results.ts";
@@ -55,8 +60,8 @@ export class CommandCall implements CallWatcher {
   readonly #sender: ProgressSender | undefined;
   #engine: Engine | undefined;
   #place: BacklogPlace | undefined;
-  /** Aborted once the request has been answered; there only when a question was shown. */
-  #answered: AbortController | undefined;
+  /** There only when a question was shown. */
+  #shown: CallQuestions | undefined;
 
   constructor(options: CommandCallOptions, entry: CatalogEntry, call: ToolCall, request: ClientRequest) {
     this.#options = options;
@@ -96,7 +101,7 @@ export class CommandCall implements CallWatcher {
   #leave(): void {
     this.#sender?.finish();
     this.#place?.leaveUnlessUsed();
-    this.#answered?.abort();
+    this.#shown?.close();
   }
 
   #toAnswer(error: unknown): Result {
@@ -166,14 +171,14 @@ export class CommandCall implements CallWatcher {
       await engine.answer(
         caller,
         taskId,
-        Object.fromEntries(answers.map(({ key }) => [key, toAnswer(responses[key])])),
+        Object.fromEntries(answers.map((question) => [question.key, toAnswer(responses[question.key], question)])),
       );
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       const open = openQuestions(await engine.get(caller, taskId));
       this.#options.parked.park(engine, caller, taskId);
       const result = this.#sendBack(
-        open.map((question) => ({ ...question, message: `${question.message} (${error.message})` })),
+        open.map((question) => withReason(question, error.message)),
         { taskId },
       );
       return { result };
@@ -191,6 +196,7 @@ export class CommandCall implements CallWatcher {
     const isModernHttp = this.#isModern && this.#request.door === "http";
     const key = meta["meanwhile/idempotencyKey"];
     const takes = takesOfCall(this.#call, this.#request, this.#options.plain !== undefined);
+    const asksAhead = mayAskAhead(this.#entry.command, this.#request);
     return {
       entry: this.#entry,
       input: this.#input,
@@ -202,8 +208,14 @@ export class CommandCall implements CallWatcher {
       isNew: meta["meanwhile/new"] === true,
       // Callers who cannot be told apart must not be given each other's runs.
       idempotencyKey: typeof key === "string" && key !== "" && isKnown(this.#request.caller) ? key : undefined,
+      asksAhead,
       answered,
-      whenAsked: takes.canTakeTask || !canElicit(client.capabilities) ? "handOut" : this.#isModern ? "park" : "elicit",
+      whenAsked: (questions) =>
+        (takes.canTakeTask && !asksAhead) || !questions.every((question) => canAnswer(question, client.capabilities))
+          ? "handOut"
+          : this.#isModern
+            ? "park"
+            : "elicit",
       whyNoAnswer: whyNoAnswer(this.#entry.path),
       watcher: this,
       delivered: async () => void (await outbound.whenLeft(this.#request.id)),
@@ -228,34 +240,27 @@ export class CommandCall implements CallWatcher {
     this.#request.log(mcpLevels[line.level], data, this.#entry.toolName);
   }
 
+  notify(method: string, params: JsonObject): void {
+    if (!this.#request.signal.aborted) passNotice(method, params, this.#request);
+  }
+
+  get hangUp(): (() => void) | undefined {
+    return this.#request.hangUp;
+  }
+
   room(data: unknown): Promise<unknown> | undefined {
     const isFree = this.#place === undefined && this.#request.outbound.backlog.isEmpty;
     return isFree ? undefined : this.#myPlace.wait(data);
   }
 
   questions(task: Task, open: readonly TaskQuestion[]): void {
-    for (const question of open) if (this.#engine !== undefined) void this.#elicit(this.#engine, task, question);
+    this.#shown ??= new CallQuestions(this.#request, this.#options.log);
+    if (this.#engine !== undefined) this.#shown.show(this.#engine, task, open);
   }
 
   get #myPlace(): BacklogPlace {
     this.#place ??= new BacklogPlace(this.#request);
     return this.#place;
-  }
-
-  async #elicit(engine: Engine, task: Task, question: TaskQuestion): Promise<void> {
-    this.#answered ??= new AbortController();
-    const signal = AbortSignal.any([this.#request.signal, this.#answered.signal]);
-    try {
-      await answerUntilFits(engine, callerKey(this.#request.caller), task.taskId, question, (asked) =>
-        elicit(asked, this.#request, signal),
-      );
-    } catch (error) {
-      if (signal.aborted) return;
-      this.#options.log.debug("a question could not be shown", { error });
-      await engine
-        .answer(callerKey(this.#request.caller), task.taskId, { [question.key]: { action: "cancel" } })
-        .catch(() => undefined);
-    }
   }
 
   #conclude(engine: Engine, ending: CallEnding): Result | Promise<Result> {
@@ -290,7 +295,7 @@ export class CommandCall implements CallWatcher {
   }
 
   #toResult({ outcome, note, taskId }: EndedCall): Result {
-    this.#note(outcome);
+    noteOutcome(outcome, this.#options.log, { tool: this.#entry.toolName, caller: this.#request.caller.kind });
     if (outcome.ending === "failed" && outcome.rpc !== undefined)
       throw new ProtocolError(outcome.rpc.code, outcome.rpc.message, outcome.rpc.data);
     return toCallResult(outcome, this.#entry.command, {
@@ -305,7 +310,7 @@ export class CommandCall implements CallWatcher {
   }
 
   get #origin(): Origin {
-    return { door: "mcp", folder: this.#request.connection.folder };
+    return originOf(this.#request, this.#entry.command);
   }
 
   #createSender(): ProgressSender | undefined {
@@ -327,19 +332,11 @@ export class CommandCall implements CallWatcher {
       this.#options.log.error("a call failed", { tool: this.#entry.toolName, error });
     return isBug(error) ? new ProtocolError(RpcCode.Internal, "Internal error") : error;
   }
-
-  /** One line a call for the operator; the stack of what a command threw, and never its arguments. */
-  #note(outcome: Outcome): void {
-    const facts = { tool: this.#entry.toolName, caller: this.#request.caller.kind, ms: outcome.durationMs };
-    const isBug =
-      outcome.ending === "failed" && outcome.error !== undefined && !(outcome.error instanceof CommandError);
-    if (isBug) this.#options.log.warn("command failed", { ...facts, error: outcome.error });
-    else this.#options.log.debug(`command ${outcome.ending}`, facts);
-  }
 }
 
 function whyNoAnswer(path: readonly string[]): string {
-  return `this client cannot show questions; run it in a terminal: meanwhile ${path.join(" ")}`;
+  const typed = thisProgram.typed(path.join(" "));
+  return `this client cannot show questions; ${typed === undefined ? "call it with one that can" : `run it in a terminal: ${typed}`}`;
 }
 
 const mcpLevels = { debug: "debug", info: "info", warn: "warning", error: "error" } as const satisfies Record<

@@ -3,16 +3,20 @@ import { isKnown } from "../command/caller.ts";
 import type { Catalog, CatalogEntry } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
 import { envelopeSchema } from "../command/envelope.ts";
+import type { ForeignTool } from "../command/foreign.ts";
+import type { JsonSchema } from "../command/schema.ts";
 import { closest } from "../command/suggest.ts";
 import { CommandError, type ProtocolError } from "../errors.ts";
 import type { CommandStats } from "../task/history.ts";
 import { isTaskModeRecommended } from "../task/outlook.ts";
+import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
 import { knowsTaskSupport } from "../wire/revisions.ts";
 import { CommandCall, type CommandCallOptions } from "./command-call.ts";
 import { refuseWrongSupport } from "./generation/task-support.ts";
 import { budgetFor } from "./host-limit.ts";
 import { badParams } from "./params.ts";
 import type { CommandTools, ListedTool, ToolCall } from "./parts.ts";
+import type { ClientIdentity } from "./request.ts";
 import { errorResult } from "./results.ts";
 
 export interface ToolsOptions extends CommandCallOptions {
@@ -45,7 +49,7 @@ export function createTools(options: ToolsOptions): CommandTools {
       // again.
       options.log.warn("durations could not be read; tools are listed without hints", { error });
       current.isPartial = true;
-      return catalog.entries.map((entry) => toTool(entry));
+      return ownEntries(catalog).map((entry) => toTool(entry));
     });
   };
   return {
@@ -53,12 +57,18 @@ export function createTools(options: ToolsOptions): CommandTools {
       const commands = await commandTools();
       const kept = listsOf.get(commands) ?? new Map<string, readonly ListedTool[]>();
       listsOf.set(commands, kept);
-      // Since 2026-07-28 a tool does not say whether it can be a task, and before 2025-11-25 there are none.
-      const hasSupport = !client.isModern && knowsTaskSupport(client.revision);
+      const hasSupport = showsSupport(client);
       const key = `${hasSupport} ${isKnown(caller)}`;
       const tools = kept.get(key) ?? listFor(commands, plain?.list(caller) ?? [], hasSupport);
       kept.set(key, tools);
       return tools;
+    },
+    present(tool, { client }) {
+      const name = textOf(tool.name) ?? "";
+      const entry = catalog.get(name);
+      // A name that is ours leads to ours.
+      const isOurs = entry?.toolName === name ? entry.command.foreign === undefined : plain?.inputSchema(name);
+      return isOurs ? undefined : present(tool, entry, showsSupport(client));
     },
     inputSchema: (toolName) => catalog.get(toolName)?.command.inputSchema ?? plain?.inputSchema(toolName),
     call(called, request) {
@@ -105,12 +115,44 @@ function toOwnNames(entry: CatalogEntry, request: ToolCall): ToolCall | string {
 
 async function listCommands({ catalog, readStats }: ToolsOptions): Promise<readonly ListedTool[]> {
   const known = new Map((await readStats()).map((stats) => [stats.command, stats]));
-  return catalog.entries.map((entry) => toTool(entry, known.get(entry.toolName)));
+  return ownEntries(catalog).map((entry) => toTool(entry, known.get(entry.toolName)));
+}
+
+/** Those of somebody else's server are listed as that server lists them to this client, page by page. */
+function ownEntries({ entries }: Catalog): readonly CatalogEntry[] {
+  return entries.filter(({ isListedByServer }) => isListedByServer !== true);
+}
+
+/** Since 2026-07-28 a tool does not say whether it can be a task, and before 2025-11-25 there are none. */
+function showsSupport({ isModern, revision }: ClientIdentity): boolean {
+  return !isModern && knowsTaskSupport(revision);
+}
+
+function present(listing: Json, entry: CatalogEntry | undefined, hasSupport: boolean): Json {
+  const { execution, ...plain } = listing;
+  const { foreign } = entry?.command ?? {};
+  // What no other session has is called as it always was.
+  if (entry === undefined || foreign === undefined) return hasSupport ? listing : plain;
+  const command = {
+    ...entry.command,
+    inputSchema: (listing.inputSchema ?? {}) as JsonSchema,
+    outputSchema: listing.outputSchema as JsonSchema | undefined,
+    foreign: { ...foreign, listing },
+  };
+  const { execution: support, ...tool } = toTool({ ...entry, command });
+  return hasSupport ? { ...tool, execution: support } : tool;
 }
 
 /** A command as tools/list shows it. */
 export function toTool(entry: CatalogEntry, known?: CommandStats): ListedTool {
   const { command, toolName } = entry;
+  const _meta = {
+    "meanwhile/tool": {
+      async: command.long,
+      ...(isTaskModeRecommended(command, known) && { taskModeRecommended: true }),
+    },
+  };
+  if (command.foreign !== undefined) return toForeignTool(entry, command.foreign, _meta);
   return {
     name: toolName,
     description: command.description === undefined ? command.summary : `${command.summary}\n\n${command.description}`,
@@ -122,12 +164,20 @@ export function toTool(entry: CatalogEntry, known?: CommandStats): ListedTool {
       idempotentHint: command.idempotent,
     },
     execution: { taskSupport: command.taskSupport },
-    _meta: {
-      "meanwhile/tool": {
-        async: command.long,
-        ...(isTaskModeRecommended(command, known) && { taskModeRecommended: true }),
-      },
-    },
+    _meta,
+  };
+}
+
+/** As its own server lists it, and that it may be a task here. */
+function toForeignTool({ command, toolName }: CatalogEntry, { listing }: ForeignTool, _meta: object): ListedTool {
+  const { outputSchema } = command;
+  return {
+    ...listing,
+    name: toolName,
+    inputSchema: command.inputSchema,
+    ...(outputSchema !== undefined && { outputSchema: foreignOutput(outputSchema) }),
+    execution: { taskSupport: command.taskSupport },
+    _meta: { ...fieldsOf(listing._meta), ..._meta },
   };
 }
 
@@ -135,4 +185,22 @@ function listedOutput(output: NonNullable<Command["outputSchema"]>, hasEnvelope:
   if (hasEnvelope) return envelopeSchema(output);
   const { $defs, ...own } = output;
   return { type: "object", anyOf: [own, envelopeSchema({})], ...($defs !== undefined && { $defs }) };
+}
+
+/** Theirs, or a handle of ours. What a schema points at within itself has moved with it, unless it has a name. */
+function foreignOutput(output: JsonSchema): JsonSchema {
+  const own = output.$id === undefined ? moved(output) : output;
+  return { type: "object", anyOf: [own, envelopeSchema({})] };
+}
+
+const literals: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
+
+function moved<T>(schema: T): T {
+  if (Array.isArray(schema)) return schema.map(moved) as T;
+  if (!isObject(schema)) return schema;
+  const fields = Object.entries(schema).map(([name, value]) => {
+    const isPointer = name === "$ref" && typeof value === "string" && value.startsWith("#");
+    return [name, isPointer ? `#/anyOf/0${value.slice(1)}` : literals.has(name) ? value : moved(value)];
+  });
+  return Object.fromEntries(fields) as T;
 }

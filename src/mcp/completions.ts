@@ -11,6 +11,7 @@ import type { Engine } from "../task/engine.ts";
 import { forCommands } from "../task/runner.ts";
 import { isObject } from "../wire/json.ts";
 import { badParams } from "./params.ts";
+import { isPrompt } from "./prompts.ts";
 import type { ClientRequest, Result } from "./request.ts";
 
 /**
@@ -57,7 +58,7 @@ export function createCompletions(options: CompletionsOptions): OwnCompletions {
       if (ref?.type !== "ref/prompt") throw badParams('`ref.type` must be "ref/prompt" or "ref/resource".');
       const prompt = textOf(ref.name, "ref.name");
       const entry = options.hasPrompts && !authors.isPrompt(prompt) ? options.catalog.get(prompt) : undefined;
-      if (entry === undefined) return undefined;
+      if (!isPrompt(entry)) return undefined;
       const { inputSchema: schema, complete: completers } = entry.command;
       return answer({ schema, completers }, toOwnNames(entry, prompt, toRequest(params)), request);
     },

@@ -1,27 +1,27 @@
 import type { Caller } from "../command/caller.ts";
 import { RpcCode } from "../errors.ts";
 import { hasClaim, isModernClaim, logLevels, refuseIssue } from "../wire/claim.ts";
-import { fieldsOf, type Json, textOf } from "../wire/json.ts";
+import { type Json, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
 import { metaKeys } from "../wire/request-envelope.ts";
-import { modernRevision } from "../wire/revisions.ts";
+import { isPassedOn, modernRevision } from "../wire/revisions.ts";
 import { unsupportedRevision } from "../wire/routing.ts";
 import type { Tasks2025 } from "./generation/tasks-2025.ts";
-import type { Guest } from "./guest.ts";
-import type { Guests } from "./guests.ts";
-import { clientOf, IncomingRequest, type Way } from "./incoming.ts";
+import type { ConversationGuest, GuestView } from "./guest-view.ts";
+import { Handshake } from "./handshake.ts";
+import { clientOf, greetedClient, IncomingRequest, type Way } from "./incoming.ts";
 import { OwnRequests } from "./own-requests.ts";
-import { badParams, objectParam, textParam } from "./params.ts";
+import { badParams, objectParam } from "./params.ts";
 import type {
   AskLimits,
-  ClientCapabilities,
   ClientConnection,
   ClientIdentity,
   ClientRequest,
   Handler,
   Result,
+  SessionEnvironment,
 } from "./request.ts";
-import { agreeOn, isBug, methodNotFound, type Router, toRpcError } from "./router.ts";
+import { isBug, methodNotFound, type Router, toRpcError } from "./router.ts";
 import type { Served } from "./serving.ts";
 
 type Id = string | number;
@@ -35,6 +35,7 @@ export interface ConversationFacts {
   readonly canPush?: () => boolean;
   readonly hostName?: string | undefined;
   readonly folder?: string | undefined;
+  readonly environment?: SessionEnvironment | undefined;
   readonly isFront?: boolean;
   /**
    * Requests of ours are numbered from here: the answer to one of an earlier server must not be taken for the answer to
@@ -57,6 +58,7 @@ export class Conversation implements ClientConnection {
   readonly #facts: ConversationFacts;
   readonly #router: Router;
   readonly #requests = new Map<Id, IncomingRequest>();
+  readonly #handshake = new Handshake();
   #closed: AbortController | undefined;
   #isClosed = false;
   #jobs: Set<string> | undefined;
@@ -67,14 +69,13 @@ export class Conversation implements ClientConnection {
   #logLevel: string | undefined;
   #tasks2025: Tasks2025 | undefined;
   #ownMethods: Readonly<Record<string, Handler>> | undefined;
-  /** Of this session alone. */
-  #guest: Promise<Guest> | undefined;
-  #openGuest: Guest | undefined;
+  readonly #guest: ConversationGuest | undefined;
 
   constructor(served: Served, facts: ConversationFacts) {
     this.#served = served;
     this.#facts = facts;
     this.#router = served.routerFor(facts.caller);
+    this.#guest = served.guests?.join(this);
     this.#era = facts.era ?? "open";
     if (facts.era === "legacy") this.#begin2025();
   }
@@ -85,6 +86,14 @@ export class Conversation implements ClientConnection {
 
   get folder(): string | undefined {
     return this.#facts.folder;
+  }
+
+  get environment(): SessionEnvironment | undefined {
+    return this.#facts.environment;
+  }
+
+  get isOfOneRequest(): boolean {
+    return this.#facts.era === "modern";
   }
 
   get isFront(): boolean {
@@ -144,18 +153,17 @@ export class Conversation implements ClientConnection {
     for (const listener of this.#streamListeners ?? []) listener();
   }
 
-  /**
-   * What the author has registered by hand: of this session alone, or for all clients of the era. A probe of another
-   * era decides nothing.
-   */
-  guestFor({ isModern }: ClientIdentity): Promise<Guest> | undefined {
-    if (this.#guest !== undefined && !isModern) return this.#guest;
-    return this.#served.guests?.shared(isModern ? "modern" : "legacy");
+  get session(): string | undefined {
+    return this.#guest?.session;
   }
 
-  openGuestFor({ isModern }: ClientIdentity): Guest | undefined {
-    if (this.#openGuest !== undefined && !isModern) return this.#openGuest;
-    return this.#served.guests?.openShared(isModern ? "modern" : "legacy");
+  /** What somebody else's server has, for clients like this one. */
+  guestFor(client: ClientIdentity): Promise<GuestView> | undefined {
+    return this.#guest?.for(client);
+  }
+
+  openGuestFor(client: ClientIdentity): GuestView | undefined {
+    return this.#guest?.openFor(client);
   }
 
   receive(message: Message, way = this.#facts.way): void {
@@ -201,7 +209,7 @@ export class Conversation implements ClientConnection {
     this.#own?.failAll(closedError);
     for (const request of this.#requests.values()) request.abort(closedError);
     this.#requests.clear();
-    this.#openGuest?.close();
+    this.#guest?.close();
   }
 
   /** The level from which on log lines are sent that a request of this client causes; undefined for none. */
@@ -210,7 +218,7 @@ export class Conversation implements ClientConnection {
   }
 
   send(message: Message, way = this.#facts.way): void {
-    if (!this.#isClosed) way.send(message);
+    if (!this.#isClosed && !this.#handshake.holdsBack(message, this.#requests.size === 1)) way.send(message);
   }
 
   #begin(id: Id, method: string, params: Json, way: Way): void {
@@ -234,9 +242,14 @@ export class Conversation implements ClientConnection {
   /** What is there at once is answered at once. */
   #run(asked: { method: string; params: Json; isModern: boolean }, handler: Handler, request: IncomingRequest): void {
     const { method, params, isModern } = asked;
-    const answer = (result: Result) =>
+    const isHandshake = method === "initialize";
+    if (isHandshake) this.#handshake.begin();
+    const answer = (result: Result) => {
       this.#answer(request, { id: request.id, result: this.#router.finish(method, result, isModern) });
+      if (isHandshake) for (const late of this.#handshake.end()) this.send(late);
+    };
     const fail = (error: unknown) => {
+      if (isHandshake) this.#handshake.end();
       this.#answer(request, { id: request.id, error: toRpcError(error) });
       // What a client is told nothing about is somebody's to find.
       if (isBug(error)) this.#served.log.error("a request failed", { method: method.slice(0, 100), error });
@@ -296,31 +309,15 @@ export class Conversation implements ClientConnection {
       ? this.#router.modern.get(method)
       : (ownOf(this.#ownMethods, method) ?? this.#router.legacy.get(method));
     if (own !== undefined) return own;
-    if (this.#served.guests === undefined) throw methodNotFound;
-    // What an author has made for it is asked in our name.
-    return async (params, request) => await ((await request.guest()) as Guest).request(method, params, request);
+    const guest = this.#guest;
+    if (guest === undefined || !isPassedOn(method, isModern)) throw methodNotFound;
+    return (params, request) => guest.answer(method, params, request);
   }
 
   #initialize(params: Json): Json | Promise<Json> {
-    const asked = textParam(params, "protocolVersion");
-    const capabilities = objectParam(params, "capabilities") as ClientCapabilities;
-    const info = objectParam(params, "clientInfo");
-    const name = textParam(info, "name");
-    textParam(info, "version");
-    const revision = agreeOn(asked);
-    this.#client = { revision, isModern: false, name, capabilities, wantsLog: this.#client.wantsLog };
-    const hello = this.#router.hello(revision, this.#facts.caller);
-    const { guests } = this.#served;
-    return guests === undefined ? hello : this.#greetGuest(guests, hello, params);
-  }
-
-  /** What an author has registered is of this session alone, and knows its client. */
-  async #greetGuest(guests: Guests, hello: Json, params: Json): Promise<Json> {
-    this.#openGuest?.close();
-    this.#guest = guests.open(this, params);
-    this.#openGuest = await this.#guest;
-    if (this.#isClosed) this.#openGuest.close();
-    return { ...hello, capabilities: this.#openGuest.mergeCapabilities(fieldsOf(hello.capabilities)) };
+    this.#client = greetedClient(params, this.#client.wantsLog);
+    const hello = this.#router.hello(this.#client.revision, this.#facts.caller);
+    return this.#guest?.greet(hello, params) ?? hello;
   }
 
   async #setLogLevel(params: Json): Promise<Json> {
@@ -328,13 +325,13 @@ export class Conversation implements ClientConnection {
     if (level === undefined) throw badParams(`\`level\` must be one of ${logLevels.join(", ")}.`);
     this.#logLevel = level;
     this.#client = { ...this.#client, wantsLog: true };
-    await this.#openGuest?.request("logging/setLevel", params);
+    await this.#guest?.setLevel(params);
     return {};
   }
 
   #heed(method: string, params: Json): void {
     if (method !== "notifications/cancelled") {
-      this.#openGuest?.notify(method, params);
+      this.#guest?.notify(method, params);
       return;
     }
     const id = params.requestId as Id;

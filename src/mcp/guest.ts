@@ -1,25 +1,36 @@
-import { maxResultBytes } from "../command/result-json.ts";
-import { ProtocolError, RpcCode } from "../errors.ts";
+import { TakenBack } from "../command/foreign.ts";
+import { CommandError, ProtocolError, RpcCode } from "../errors.ts";
+import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
-import { weigh } from "../task/weigh.ts";
 import { type Id, InFlight } from "../wire/in-flight.ts";
-import { excerptOf, fieldsOf, isObject, type Json, listOf, textOf } from "../wire/json.ts";
+import { fieldsOf, type Json, listOf, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
-import { metaKeys, toEnvelope } from "../wire/request-envelope.ts";
+import { metaKeys, toEnvelope, withoutEnvelope } from "../wire/request-envelope.ts";
 import { legacyRevision } from "../wire/revisions.ts";
-import { connectGuest, type GuestEra, type GuestOptions, type GuestPair } from "./guest-server.ts";
-import type { ClientConnection, ClientRequest, Result } from "./request.ts";
+import { readAllPages, toAnswered, toError, withoutOwnTask } from "./guest-answer.ts";
+import { GuestAudience, type Hearing } from "./guest-audience.ts";
+import { extraOf, type GuestClient, nobody, unclear } from "./guest-client.ts";
+import type { GuestEra, GuestOptions } from "./guest-host.ts";
+import { type About, LinkedPair } from "./guest-pair.ts";
+import type { GuestView } from "./guest-view.ts";
+import type { ClientConnection, Result } from "./request.ts";
 import { toRpcError } from "./router.ts";
 
 /** A question to a client ends when the guest says so: it has limits of its own. */
 const askLimitMs = 24 * 60 * 60 * 1000;
-/** So many pages of a list are read to know what is in it. */
-const maxPages = 100;
-const ownClient = {
+const ownInfo = { name: "meanwhile", version: "0" };
+/** A guest that all share is told that its clients can do everything; who cannot says so when it is asked. */
+const anyClient = {
   protocolVersion: legacyRevision,
-  capabilities: {},
-  clientInfo: { name: "meanwhile", version: "0" },
+  capabilities: {
+    elicitation: { form: {}, url: {} },
+    sampling: { tools: {}, context: {} },
+    roots: { listChanged: true },
+  },
+  clientInfo: ownInfo,
 };
+const ownEnvelope = toEnvelope(ownInfo, {});
+const never = new AbortController().signal;
 
 interface Opening {
   readonly era: GuestEra;
@@ -27,29 +38,35 @@ interface Opening {
   readonly connection?: ClientConnection;
   readonly params?: Json;
   readonly onClose?: () => void;
+  /** For one call, after which it is closed. */
+  readonly isForOne?: boolean;
 }
 
-/** What an author has registered by hand: asked as any server would be, at the other end of a pair in memory. */
-export class Guest {
+/** One server of a host's: asked as any server would be, at the other end of a pair in memory. */
+export class Guest implements GuestView {
   readonly #opening: Opening;
   readonly #log: Logger;
-  readonly #pair: GuestPair;
+  readonly #pair: LinkedPair;
   readonly #inFlight = new InFlight<Message>();
   /** Whose requests they are that it works on. */
-  readonly #requests = new Map<Id, ClientRequest>();
+  readonly #clients = new Map<Id, GuestClient>();
   /** Its questions that clients have not answered. */
   readonly #asked = new Map<Id, AbortController>();
   readonly #listens = new Map<Id, (method: string, params: Json) => void>();
+  readonly #audience = new GuestAudience((method, params) => this.request(method, params));
+  #onTools: (() => void) | undefined;
+  #isLeaving = false;
   #isClosed = false;
-  #capabilities: Json = {};
-  /** Schemas of its tools, by name. */
+  /** How it has introduced itself. */
+  hello: Json = {};
+  /** Its tools as it lists them, by name. */
   tools: ReadonlyMap<string, Json> = new Map();
   prompts: ReadonlySet<string> = new Set();
 
   static async open(options: GuestOptions, opening: Opening): Promise<Guest> {
-    const guest = new Guest(opening, options.log);
+    const guest = new Guest(opening, options);
     try {
-      const { failed } = await connectGuest(options, opening.era, guest.#pair);
+      const { failed } = await options.host.connect(opening.era, guest.#pair.theirs);
       await Promise.race([guest.#begin(), failed]);
     } catch (error) {
       guest.close();
@@ -58,14 +75,19 @@ export class Guest {
     return guest;
   }
 
-  private constructor(opening: Opening, log: Logger) {
+  private constructor(opening: Opening, { host, log }: GuestOptions) {
     this.#opening = opening;
     this.#log = log;
-    this.#pair = {
-      start: async () => undefined,
-      send: async (message, options) => this.#receive(message as Message, options?.relatedRequestId),
-      close: async () => this.close(),
-    };
+    this.#pair = new LinkedPair({
+      sessionId: host.isOne ? undefined : createId(),
+      receive: (message, about) => this.#receive(message, about),
+      onClose: () => this.close(),
+      onError: (error) => log.debug(`mcp: ${String(error)}`),
+    });
+  }
+
+  get era(): GuestEra {
+    return this.#opening.era;
   }
 
   /** False where it belongs to one session. */
@@ -73,38 +95,62 @@ export class Guest {
     return this.#opening.connection === undefined;
   }
 
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   /**
    * Asks it in the name of a client: what it tells meanwhile goes to that client, and who takes the request back takes
-   * it back here.
+   * it back here. What it is asked may depend on the request's number, by which it is then followed.
    */
-  async request(method: string, params: Json, request?: ClientRequest): Promise<Result> {
-    // A hook may take its time, and the client may have gone meanwhile.
-    request?.signal.throwIfAborted();
-    if (this.#isClosed) throw new ProtocolError(RpcCode.Internal, "The server is closing.");
+  request(method: string, asked: Json | ((id: Id) => Json), client?: GuestClient): Promise<Result> {
+    // A server may take its time to be made, and the client may have gone meanwhile.
+    if (client?.signal.aborted === true) return Promise.reject(client.signal.reason);
+    if (this.#isClosed) return Promise.reject(new ProtocolError(RpcCode.Internal, "The server is closing."));
     const { id, answer, fail } = this.#inFlight.open();
-    if (request !== undefined) this.#requests.set(id, request);
+    const params = typeof asked === "function" ? asked(id) : asked;
+    if (client !== undefined) this.#clients.set(id, client);
     const onAbort = () => {
       this.notify("notifications/cancelled", { requestId: id });
-      fail(request?.signal.reason);
+      fail(client?.signal.reason);
     };
-    request?.signal.addEventListener("abort", onAbort, { once: true });
-    this.#deliver({ id, method, params }, request?.hangUp);
-    try {
-      const { result, error } = await answer;
-      if (error !== undefined) throw withoutEcho(toError(error), textOf(params.name) ?? textOf(params.uri));
-      return bounded(fieldsOf(result), method, textOf(params.name));
-    } finally {
-      this.#requests.delete(id);
-      request?.signal.removeEventListener("abort", onAbort);
-    }
+    client?.signal.addEventListener("abort", onAbort, { once: true });
+    this.#pair.deliver({ id, method, params: this.#toOwn(params) }, extraOf(client));
+    const finish = () => {
+      this.#clients.delete(id);
+      client?.signal.removeEventListener("abort", onAbort);
+      if (this.#isLeaving) this.leave();
+    };
+    return answer.then(
+      (answered) => {
+        finish();
+        return toAnswered(answered, method, params);
+      },
+      (error: unknown) => {
+        finish();
+        throw error;
+      },
+    );
+  }
+
+  /** What it still does in the name of a request that it has answered is for this client; until called off. */
+  worksOn(id: Id, client: GuestClient): () => void {
+    this.#clients.set(id, client);
+    return () => void this.#clients.delete(id);
   }
 
   notify(method: string, params: Json): void {
-    this.#deliver({ method, params });
+    this.#pair.deliver({ method, params });
+  }
+
+  /** What a client of 2026-07-28 says of itself means nothing to a server that knows no such clients. */
+  #toOwn(params: Json): Json {
+    return this.era === "legacy" ? withoutEnvelope(params) : params;
   }
 
   /** Has it tell what it lets a client of 2026-07-28 listen to; what of that it honours. */
   async listen(wanted: Json, tell: (method: string, params: Json) => void, over: AbortSignal): Promise<Json> {
+    if (this.era === "legacy") return await this.#hear(wanted, tell, over);
     const { taskIds: _ours, ...notifications } = wanted;
     const { id, answer, forget } = this.#inFlight.open();
     const acknowledged = Promise.withResolvers<Json>();
@@ -120,22 +166,65 @@ export class Guest {
       forget();
       if (this.#listens.delete(id)) this.notify("notifications/cancelled", { requestId: id });
     });
-    this.#deliver({ id, method: "subscriptions/listen", params: { notifications, _meta: ownEnvelope } });
+    this.#pair.deliver({ id, method: "subscriptions/listen", params: { notifications, _meta: ownEnvelope } });
     return await acknowledged.promise;
+  }
+
+  /** The same of a server that tells without being listened to. */
+  async #hear(wanted: Json, tell: (method: string, params: Json) => void, over: AbortSignal): Promise<Json> {
+    const names = ["prompts", "resources"] as const;
+    const lists = names.filter(
+      (name) => wanted[`${name}ListChanged`] === true && fieldsOf(this.capabilities[name]).listChanged === true,
+    );
+    const canSubscribe = fieldsOf(this.capabilities.resources).subscribe === true;
+    const uris = canSubscribe ? listOf(wanted.resourceSubscriptions).filter((uri) => typeof uri === "string") : [];
+    const hearing = this.#audience.add(lists, tell);
+    over.addEventListener("abort", () => hearing.stop());
+    const honoured = await hearing.subscribeToEach(uris);
+    return {
+      ...Object.fromEntries(lists.map((name) => [`${name}ListChanged`, true])),
+      ...(honoured.length > 0 && { resourceSubscriptions: honoured }),
+    };
+  }
+
+  /** Somebody who shares it hears of its lists, and of the resources that they subscribe to. */
+  hearFor(tell: Hearing["tell"]): Hearing {
+    return this.#audience.add(["prompts", "resources"], tell);
+  }
+
+  get capabilities(): Json {
+    return fieldsOf(this.hello.capabilities);
   }
 
   /** What it declares beside what is ours. */
   mergeCapabilities(ours: Json): Json {
-    const merged = { ...this.#capabilities, ...ours };
-    for (const [name, own] of Object.entries(ours))
-      merged[name] = { ...fieldsOf(this.#capabilities[name]), ...fieldsOf(own) };
+    // Its own tasks, where it has some, are ours to follow.
+    const { tasks: _tasks, ...theirs } = this.capabilities;
+    const merged = { ...theirs, ...ours };
+    for (const [name, own] of Object.entries(ours)) merged[name] = { ...fieldsOf(theirs[name]), ...fieldsOf(own) };
     return merged;
   }
 
   /** Whether it has what a method asks for. */
   capabilityOf(method: string): boolean {
     const name = method === "completion/complete" ? "completions" : (method.split("/", 1)[0] ?? "");
-    return this.#capabilities[name] !== undefined;
+    return this.capabilities[name] !== undefined;
+  }
+
+  /** Calls back when its tools have changed, and are known. */
+  onTools(listener: () => void): void {
+    this.#onTools = listener;
+  }
+
+  /** A call is over. */
+  used(): void {
+    if (this.#opening.isForOne === true) this.close();
+  }
+
+  /** Nobody asks it anything more: it is closed as soon as what it works on is done. */
+  leave(): void {
+    this.#isLeaving = true;
+    if (this.#clients.size === 0) this.close();
   }
 
   close(): void {
@@ -144,32 +233,30 @@ export class Guest {
     this.#inFlight.failAll(new ProtocolError(RpcCode.Internal, "The server is closing."));
     for (const asked of this.#asked.values()) asked.abort();
     this.#opening.onClose?.();
-    this.#pair.onclose?.();
+    this.#pair.close();
   }
 
   async #begin(): Promise<void> {
     const { era, params } = this.#opening;
-    const hello =
-      era === "modern" ? await this.#own("server/discover") : await this.#own("initialize", params ?? ownClient);
-    this.#capabilities = fieldsOf(hello.capabilities);
+    this.hello = await (era === "modern" ? this.#own("server/discover") : this.#own("initialize", params ?? anyClient));
     // A session's own client says that itself.
     if (era === "legacy" && this.isShared) this.notify("notifications/initialized", {});
     await Promise.all([this.#readTools(), this.#readPrompts()]);
     if (era === "modern")
       await this.listen(
         { toolsListChanged: true, promptsListChanged: true },
-        (method) => this.#onChange(method),
+        (method, news) => void this.#heedChange(method, news),
         never,
       );
   }
 
   #own(method: string, params: Json = {}): Promise<Result> {
-    return this.request(method, this.#opening.era === "modern" ? { ...params, _meta: ownEnvelope } : params);
+    return this.request(method, this.era === "modern" ? { ...params, _meta: ownEnvelope } : params);
   }
 
   async #readTools(): Promise<void> {
     const tools = await this.#readList("tools");
-    this.tools = new Map(tools.map((tool) => [textOf(tool.name) ?? "", fieldsOf(tool.inputSchema)]));
+    this.tools = new Map(tools.map((tool) => [textOf(tool.name) ?? "", tool]));
   }
 
   async #readPrompts(): Promise<void> {
@@ -178,41 +265,32 @@ export class Guest {
   }
 
   async #readList(name: "tools" | "prompts"): Promise<readonly Json[]> {
-    const found: Json[] = [];
-    if (this.#capabilities[name] === undefined) return found;
-    let cursor: string | undefined;
-    for (let page = 0; page < maxPages; page++) {
-      const result = await this.#own(`${name}/list`, cursor === undefined ? {} : { cursor });
-      found.push(...listOf(result[name]).filter(isObject));
-      cursor = textOf(result.nextCursor);
-      if (cursor === undefined) break;
-    }
-    return found;
+    if (this.capabilities[name] === undefined) return [];
+    return await readAllPages(name, (cursor) => this.#own(`${name}/list`, cursor === undefined ? {} : { cursor }));
   }
 
-  /** In the order in which it came, and not within the call that sent it. */
-  #deliver(message: Message, closeSSEStream?: () => void): void {
-    queueMicrotask(() => this.#pair.onmessage?.({ jsonrpc: "2.0", ...message }, closeSSEStream && { closeSSEStream }));
-  }
-
-  #receive(message: Message, related: Id | undefined): void {
+  #receive(message: Message, about: About): void {
+    if (typeof message !== "object" || message === null) return;
     const { id, method, params = {} } = message;
     if (method === undefined) this.#inFlight.settle(id, message);
-    else if (id !== undefined && id !== null) void this.#ask(id, method, params, related);
-    else this.#heed(method, params, related);
+    else if (id !== undefined && id !== null) void this.#ask(id, method, params, about);
+    else this.#heed(method, params, about);
   }
 
   /** It asks a client something: the one whose request it works on, or whose guest it is. */
-  async #ask(id: Id, method: string, params: Json, related: Id | undefined): Promise<void> {
+  async #ask(id: Id, method: string, params: Json, about: About): Promise<void> {
     const asked = new AbortController();
     this.#asked.set(id, asked);
     const options = { signal: asked.signal, timeoutMs: askLimitMs };
     try {
-      const whom = this.#requests.get(related ?? "") ?? this.#way;
-      if (whom === undefined) throw new ProtocolError(RpcCode.Method, "Nobody is there to be asked.");
-      this.#deliver({ id, result: await whom.ask(method, params, options) });
+      if (method === "ping") return void this.#pair.deliver({ id, result: {} });
+      const whom = this.#clientOf(about) ?? this.#way;
+      if (whom === undefined) throw new ProtocolError(RpcCode.Method, nobody);
+      this.#pair.deliver({ id, result: (await whom.ask(method, withoutOwnTask(params), options)) as Json });
     } catch (error) {
-      this.#deliver({ id, error: toRpcError(error) });
+      // What a person or a client says no to is told to whoever asked.
+      const isNo = error instanceof CommandError;
+      this.#pair.deliver({ id, error: isNo ? { code: RpcCode.Internal, message: error.message } : toRpcError(error) });
     } finally {
       this.#asked.delete(id);
     }
@@ -222,66 +300,49 @@ export class Guest {
    * To the client whose guest it is: on a stream for messages of our own or, where none is open, on that of any of its
    * requests.
    */
-  get #way(): ClientConnection | ClientRequest | undefined {
+  get #way(): ClientConnection | GuestClient | undefined {
     const { connection } = this.#opening;
     if (connection === undefined || connection.canPush) return connection;
-    return [...this.#requests.values()].at(-1) ?? connection;
+    return [...this.#clients.values()].at(-1) ?? connection;
   }
 
-  #heed(method: string, params: Json, related: Id | undefined): void {
+  /**
+   * The client whose request it works on. Where many share it, and it works for another caller too, what it has not
+   * said itself is no reason to believe it: one's code may run in the middle of another's call.
+   */
+  #clientOf({ id, isSaid }: About): GuestClient | undefined {
+    const client = id === undefined ? undefined : this.#clients.get(id);
+    if (client === undefined || isSaid || !this.isShared) return client;
+    for (const { who } of this.#clients.values()) if (who !== client.who) return void this.#log.warn(unclear);
+    return client;
+  }
+
+  #heed(method: string, params: Json, about: About): void {
     const listen = this.#listens.get(fieldsOf(params._meta)[metaKeys.subscription] as Id);
-    if (method === "notifications/cancelled") this.#asked.get(params.requestId as Id)?.abort(params.reason);
-    else if (listen !== undefined) listen(method, params);
-    else {
-      this.#onChange(method);
-      const whom = this.#requests.get(related ?? "") ?? this.#opening.connection;
-      whom?.notify(method, params);
+    if (method === "notifications/cancelled")
+      return void this.#asked.get(params.requestId as Id)?.abort(new TakenBack());
+    if (listen !== undefined) return void listen(method, params);
+    if (method.endsWith("/list_changed") || method === "notifications/resources/updated")
+      return void this.#heedChange(method, params);
+    // Its tasks are followed, and nobody else's business.
+    if (method.startsWith("notifications/tasks")) return;
+    // Said outside of all that a request has led to, it may still bear the request's number as its token.
+    const client = this.#clients.get(params.progressToken as Id) ?? this.#clientOf(about);
+    // By its token, which is ours, nobody else could know what it belongs to.
+    if (client === undefined && method === "notifications/progress") return;
+    (client ?? this.#opening.connection)?.notify(method, withoutOwnTask(params));
+  }
+
+  /** What has changed is known here before anybody is told of it. */
+  async #heedChange(method: string, params: Json): Promise<void> {
+    try {
+      if (method === "notifications/tools/list_changed") await this.#readTools();
+      else if (method === "notifications/prompts/list_changed") await this.#readPrompts();
+    } catch (error) {
+      return void this.#log.debug(`mcp: ${String(error)}`);
     }
-  }
-
-  #onChange(method: string): void {
-    const reading =
-      method === "notifications/tools/list_changed"
-        ? this.#readTools()
-        : method === "notifications/prompts/list_changed"
-          ? this.#readPrompts()
-          : undefined;
-    reading?.catch((error: unknown) => this.#log.debug(`mcp: ${String(error)}`));
-  }
-}
-
-const never = new AbortController().signal;
-const ownEnvelope = toEnvelope(ownClient.clientInfo, {});
-
-function toError({ code, message, data }: NonNullable<Message["error"]>): ProtocolError {
-  return new ProtocolError(code, message, data);
-}
-
-/** Megabytes that a client sent as a name are not sent back to it. */
-function withoutEcho(error: ProtocolError, name = ""): ProtocolError {
-  const excerpt = excerptOf(name);
-  if (excerpt === name) return error;
-  const data = isObject(error.data) && error.data.uri === name ? { ...error.data, uri: excerpt } : error.data;
-  return new ProtocolError(error.code, error.message.replaceAll(name, excerpt), data);
-}
-
-/** A result as large as a command's may be; of a larger one the model is told, or else whoever asked. */
-function bounded(result: Result, method: string, name = method): Result {
-  if (!isTooLarge(result)) return result;
-  const most = `${maxResultBytes / 1024 / 1024} MiB`;
-  if (method !== "tools/call")
-    throw new ProtocolError(RpcCode.Internal, `The answer to ${method} is larger than ${most}.`);
-  const text = `${name} returned more than ${most}; write it to a file and return the path.`;
-  return { content: [{ type: "text", text }], isError: true };
-}
-
-function isTooLarge(result: Result): boolean {
-  // No letter takes more than six bytes, escaped, so most results need not be written to be counted.
-  const few = maxResultBytes / 6;
-  try {
-    return weigh(result, few) >= few && Buffer.byteLength(JSON.stringify(result)) > maxResultBytes;
-  } catch {
-    // Whoever writes it says why it cannot be written.
-    return false;
+    if (method === "notifications/tools/list_changed") this.#onTools?.();
+    this.#opening.connection?.notify(method, params);
+    this.#audience.tell(method, params);
   }
 }

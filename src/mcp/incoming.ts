@@ -5,10 +5,13 @@ import type { Message } from "../wire/message.ts";
 import { metaKeys } from "../wire/request-envelope.ts";
 import { modernRevision } from "../wire/revisions.ts";
 import type { Conversation } from "./conversation.ts";
-import type { Guest } from "./guest.ts";
+import { whoAsks } from "./guest-client.ts";
+import { hangUpCapability, hangUpNotice } from "./guest-host.ts";
+import type { GuestView } from "./guest-view.ts";
 import type { Outbound } from "./outbound.ts";
-import { badParams } from "./params.ts";
+import { badParams, objectParam, textParam } from "./params.ts";
 import type { AskLimits, ClientCapabilities, ClientIdentity, ClientRequest } from "./request.ts";
+import { agreeOn } from "./router.ts";
 
 type Id = string | number;
 
@@ -18,6 +21,8 @@ export interface Way {
   readonly outbound: Outbound;
   /** Over HTTP: aborted when the exchange is over, or broken. */
   readonly exchange: AbortSignal | undefined;
+  /** Who asks by it, where that may differ from who began: in what they were granted. */
+  readonly caller?: Caller | undefined;
   /** The request was taken back: no answer to it will come. */
   drop?(): void;
   /** Ends the stream; the client comes back for what has not been sent. */
@@ -54,7 +59,11 @@ export class IncomingRequest implements ClientRequest {
   }
 
   get caller(): Caller {
-    return this.connection.caller;
+    return this.way.caller ?? this.connection.caller;
+  }
+
+  get who(): string {
+    return whoAsks(this.caller, this.connection.session);
   }
 
   get door(): ClientRequest["door"] {
@@ -69,17 +78,24 @@ export class IncomingRequest implements ClientRequest {
     return this.way.exchange;
   }
 
-  guest(): Promise<Guest> | undefined {
+  guest(): Promise<GuestView> | undefined {
     return this.connection.guestFor(this.client);
   }
 
+  get openGuest(): GuestView | undefined {
+    return this.connection.openGuestFor(this.client);
+  }
+
   isAuthorsTool(name: string): boolean {
-    return this.connection.openGuestFor(this.client)?.tools.has(name) === true;
+    return this.openGuest?.tools.has(name) === true;
   }
 
   get hangUp(): ClientRequest["hangUp"] {
     const { way } = this;
-    return way.hangUp === undefined ? undefined : () => way.hangUp?.();
+    if (way.hangUp !== undefined) return () => way.hangUp?.();
+    // A gateway of ours has the stream that is meant.
+    if (this.connection.client.capabilities.experimental?.[hangUpCapability] === undefined) return undefined;
+    return () => this.notify(hangUpNotice, { requestId: this.id });
   }
 
   get progressToken(): ClientRequest["progressToken"] {
@@ -116,11 +132,14 @@ export class IncomingRequest implements ClientRequest {
     return this.connection.askBy(this.way, { method, params }, options);
   }
 
-  log(level: (typeof logLevels)[number], data: unknown, logger: string): void {
+  hears(level: unknown): boolean {
     const least = this.connection.logLevelFor(this);
-    const rankOf = (name: string) => logLevels.indexOf(name as (typeof logLevels)[number]);
-    if (least !== undefined && rankOf(level) >= rankOf(least))
-      this.notify("notifications/message", { level, data, logger });
+    const rankOf = (name: unknown) => logLevels.indexOf(name as (typeof logLevels)[number]);
+    return least !== undefined && rankOf(level) >= rankOf(least);
+  }
+
+  log(level: (typeof logLevels)[number], data: unknown, logger: string): void {
+    if (this.hears(level)) this.notify("notifications/message", { level, data, logger });
   }
 }
 
@@ -134,4 +153,14 @@ export function clientOf(meta: Json): ClientIdentity {
     capabilities: fieldsOf(meta[metaKeys.clientCapabilities]) as ClientCapabilities,
     wantsLog: meta[metaKeys.logLevel] !== undefined,
   };
+}
+
+/** Who shakes hands, before 2026-07-28. */
+export function greetedClient(params: Json, wantsLog: boolean): ClientIdentity {
+  const asked = textParam(params, "protocolVersion");
+  const capabilities = objectParam(params, "capabilities") as ClientCapabilities;
+  const info = objectParam(params, "clientInfo");
+  const name = textParam(info, "name");
+  textParam(info, "version");
+  return { revision: agreeOn(asked), isModern: false, name, capabilities, wantsLog };
 }

@@ -33,6 +33,8 @@ export class Listening {
   readonly #lists: readonly ListName[];
   readonly #open = new Map<ClientRequest, Listen>();
   readonly #held = new WeakMap<ClientConnection, Held>();
+  /** How often the lists have changed. */
+  #changes = 0;
 
   constructor(tasks: TaskSubscriptions, names: readonly ListName[]) {
     this.#tasks = tasks;
@@ -52,6 +54,7 @@ export class Listening {
   }
 
   listsChanged(): void {
+    this.#changes += 1;
     for (const [request, { honoured }] of this.#open)
       for (const list of this.#lists)
         if (honoured[lists[list]] === true) tell(request, `notifications/${list}/list_changed`, {});
@@ -67,6 +70,7 @@ export class Listening {
     const own = taskIds === undefined ? undefined : await this.#tasks.honour(taskIds, request.caller);
     const known = this.#lists.map((list) => lists[list]).filter((name) => wanted[name] === true);
     const over = new AbortController();
+    const before = this.#changes;
     const others = await (await request.guest())?.listen(
       wanted,
       (method, news) => tell(request, method, news),
@@ -83,6 +87,10 @@ export class Listening {
     request.signal.addEventListener("abort", end, { once: true });
     this.#open.set(request, { honoured, end });
     tell(request, "notifications/subscriptions/acknowledged", { notifications: honoured });
+    // What this request itself has brought to light is news to who has listed before it.
+    if (this.#changes !== before)
+      for (const list of this.#lists)
+        if (known.includes(lists[list])) tell(request, `notifications/${list}/list_changed`, {});
     if (own !== undefined)
       this.#tasks.follow(request, own, (news) => tell(request, "notifications/tasks", news), over.signal);
     // A stream on which nothing can come is not kept open.

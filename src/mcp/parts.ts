@@ -1,4 +1,5 @@
 import type { JsonSchema } from "../command/schema.ts";
+import type { Json } from "../wire/json.ts";
 import type { OwnCompletions } from "./completions.ts";
 import type { OwnPrompts } from "./prompts.ts";
 import type { ClientRequest, Result } from "./request.ts";
@@ -7,7 +8,8 @@ import type { ClientRequest, Result } from "./request.ts";
 
 export interface ServerParts {
   readonly tools: CommandTools;
-  readonly resources: OwnResources;
+  /** Absent where all resources are somebody else's. */
+  readonly resources: OwnResources | undefined;
   /** Absent when commands are not to be prompts. */
   readonly prompts: OwnPrompts | undefined;
   readonly completions: OwnCompletions;
@@ -16,6 +18,8 @@ export interface ServerParts {
 export interface CommandTools {
   /** The very same list as long as nothing has changed that this client is told. */
   list(request: ClientRequest): Promise<readonly ListedTool[]>;
+  /** A tool of somebody else's server, as it is listed here; undefined where its name is taken. */
+  present(tool: Json, request: ClientRequest): Json | undefined;
   inputSchema(toolName: string): JsonSchema | undefined;
   /** Undefined when no command of that name is known. */
   call(called: ToolCall, request: ClientRequest): Result | Promise<Result> | undefined;
@@ -44,4 +48,6 @@ export interface ServerIdentity {
   readonly name: string;
   readonly version: string;
   readonly instructions: string | undefined;
+  /** What else it says of itself: a title, icons. */
+  readonly about?: Json;
 }

@@ -26,17 +26,22 @@ export function createPrompts(catalog: Catalog): OwnPrompts {
   return {
     list() {
       if (listed?.revision !== catalog.revision)
-        listed = { revision: catalog.revision, prompts: catalog.entries.map(toPrompt) };
+        listed = { revision: catalog.revision, prompts: catalog.entries.filter(isPrompt).map(toPrompt) };
       return listed.prompts;
     },
-    has: (name) => catalog.get(name) !== undefined,
+    has: (name) => isPrompt(catalog.get(name)),
     async get(name, given) {
       if (!isTexts(given)) throw badParams("`arguments` must be an object of texts.");
       const entry = catalog.get(name);
-      if (entry === undefined) throw badParams(`Prompt ${name} not found`);
+      if (!isPrompt(entry)) throw badParams(`Prompt ${name} not found`);
       return await toMessage(entry, ownTexts(entry, name, given));
     },
   };
+}
+
+/** A server whose tools are commands here has prompts of its own, or none. */
+export function isPrompt(entry: CatalogEntry | undefined): entry is CatalogEntry {
+  return entry !== undefined && entry.command.foreign === undefined;
 }
 
 function ownTexts(

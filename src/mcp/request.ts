@@ -1,7 +1,7 @@
 import type { Caller } from "../command/caller.ts";
 import type { Json } from "../wire/json.ts";
 import type { Tasks2025 } from "./generation/tasks-2025.ts";
-import type { Guest } from "./guest.ts";
+import type { GuestView } from "./guest-view.ts";
 import type { Outbound } from "./outbound.ts";
 
 /** What our methods know of a request, of the connection it came on and of who asks, whatever carries them. */
@@ -13,6 +13,8 @@ export type Handler = (params: Json, request: ClientRequest) => Result | Promise
 
 export interface ClientCapabilities {
   readonly elicitation?: { readonly form?: object; readonly url?: object };
+  readonly sampling?: object;
+  readonly roots?: object;
   readonly extensions?: Readonly<Record<string, unknown>>;
   readonly experimental?: Readonly<Record<string, unknown>>;
 }
@@ -32,16 +34,25 @@ export interface AskLimits {
   readonly timeoutMs: number;
 }
 
+export type SessionEnvironment = Readonly<Record<string, string>>;
+
 /** One client that is connected; since 2026-07-28 over HTTP as long as its request. */
 export interface ClientConnection {
+  readonly caller: Caller;
   /** Aborted when the client is gone, before its requests are. */
   readonly closed: AbortSignal;
   /** Whether a message can reach the client while no request of its own is open. */
   readonly canPush: boolean;
   /** Who the MCP host is, whatever it calls itself. */
   readonly hostName: string | undefined;
+  /** Names it to whoever works on its calls, where that is somebody else's server. */
+  readonly session: string | undefined;
   /** The working folder of this connection's session; undefined where it has none. */
   readonly folder: string | undefined;
+  /** The variables that the session was started with; undefined where they are this process's own. */
+  readonly environment: SessionEnvironment | undefined;
+  /** It lasts as long as one request: since 2026-07-28 over HTTP. */
+  readonly isOfOneRequest: boolean;
   /** A front of ours is at the other end: what is safe to ask twice it asks the next daemon. */
   readonly isFront: boolean;
   /** Jobs this connection is told about: each once, however many calls have joined it. */
@@ -61,6 +72,8 @@ export interface ClientConnection {
 export interface ClientRequest {
   readonly id: string | number;
   readonly caller: Caller;
+  /** See `GuestClient`. */
+  readonly who: string;
   readonly client: ClientIdentity;
   readonly connection: ClientConnection;
   readonly door: "stdio" | "http";
@@ -76,7 +89,9 @@ export interface ClientRequest {
   /** The way by which it is answered. */
   readonly outbound: Outbound;
   /** What the author has registered by hand, for clients like this one; undefined where that is nothing. */
-  guest(): Promise<Guest> | undefined;
+  guest(): Promise<GuestView> | undefined;
+  /** The same, where it is there already. */
+  readonly openGuest: GuestView | undefined;
   /** Whether a tool of this name is among it, as far as that is known by now. */
   isAuthorsTool(name: string): boolean;
   /**
@@ -88,6 +103,8 @@ export interface ClientRequest {
   notify(method: string, params: Json): void;
   /** Asks on the stream of this request; not since 2026-07-28. */
   ask(method: string, params: Json, options: AskLimits): Promise<unknown>;
+  /** Whether the client has asked for log lines of this level. */
+  hears(level: unknown): boolean;
   /** Sends a log line, where the client has asked for lines of this level. */
   log(level: string, data: unknown, logger: string): void;
 }

@@ -2,8 +2,11 @@ import { type Clock, toTimestamp } from "../clock.ts";
 import { type Caller, isKnown } from "../command/caller.ts";
 import type { Command } from "../command/command.ts";
 import { toEnvelope, toEnvelopeText } from "../command/envelope.ts";
+import type { JsonObject } from "../command/foreign.ts";
 import type { Outcome, RunMessage } from "../command/outcome.ts";
+import { thisProgram } from "../program/program.ts";
 import type { CallEnding } from "../task/call-request.ts";
+import { fieldsOf } from "../wire/json.ts";
 import type { Result } from "./request.ts";
 
 export interface AboutCall {
@@ -14,8 +17,9 @@ export interface AboutCall {
   readonly note?: RunMessage | undefined;
 }
 
-/** An outcome as tools/call answers it. Of a command that is gone only its envelope is left. */
+/** An outcome as tools/call answers it; somebody else's result word for word. Of a command that is gone only its envelope is left. */
 export function toCallResult(given: Outcome, command: Pick<Command, "envelope"> | undefined, about: AboutCall): Result {
+  if (given.ending !== "cancelled" && given.foreign !== undefined) return passedOn(given.foreign, about);
   const outcome = about.note === undefined ? given : { ...given, messages: [...given.messages, about.note] };
   const envelope = toEnvelope(outcome, about.withLog);
   const call = {
@@ -37,6 +41,18 @@ export function toCallResult(given: Outcome, command: Pick<Command, "envelope"> 
   return { content, structuredContent: envelope, ...(!envelope.success && { isError: true }), _meta } as Result;
 }
 
+/** The result of somebody else's tool: ours is only what the client could not know otherwise. */
+function passedOn(result: JsonObject, { taskId, note }: AboutCall): Result {
+  if (taskId === undefined && note === undefined) return result;
+  const theirs = fieldsOf(result._meta);
+  const call = {
+    ...fieldsOf(theirs["meanwhile/call"]),
+    ...(taskId !== undefined && { taskId }),
+    ...(note !== undefined && { note: note.text }),
+  };
+  return { ...result, _meta: { ...theirs, "meanwhile/call": call } };
+}
+
 /** A tool result that says no, in one sentence. */
 export function errorResult(text: string, clock: Clock): Result {
   const messages = [{ type: "error", text, timestamp: toTimestamp(clock.now()) }];
@@ -51,7 +67,8 @@ export function errorResult(text: string, clock: Clock): Result {
 export function whereItWent(left: CallEnding & { kind: "left" }, toolName: string, caller: Caller): string {
   const { taskId, isSafe } = left;
   // The tasks of callers who cannot be told apart are not in the terminal's list.
-  const where = isKnown(caller) ? `; get its result with: meanwhile tasks result ${taskId}` : ".";
+  const typed = isKnown(caller) ? thisProgram.typed(`tasks result ${taskId}`) : undefined;
+  const where = typed === undefined ? "." : `; get its result with: ${typed}`;
   if (taskId !== undefined) return `The server is stopping. ${toolName} goes on as task ${taskId}${where}`;
   const advice = isSafe
     ? "so it was ended; call again"

@@ -1,6 +1,6 @@
 import type { Caller } from "../command/caller.ts";
 import { ProtocolError, RequestError, RpcCode, RuntimeError, requestErrors } from "../errors.ts";
-import { excerptOf, type Json, listOf } from "../wire/json.ts";
+import { excerptOf, isObject, type Json, listOf } from "../wire/json.ts";
 import { WrittenResult } from "../wire/message.ts";
 import { metaKeys } from "../wire/request-envelope.ts";
 import {
@@ -12,7 +12,7 @@ import {
   tasksExtension,
 } from "../wire/revisions.ts";
 import { tasksCapability } from "./generation/tasks-2025.ts";
-import type { Guest } from "./guest.ts";
+import type { GuestView } from "./guest-view.ts";
 import { badParams, textParam } from "./params.ts";
 import type { ServerIdentity, ServerParts, ToolCall } from "./parts.ts";
 import type { ClientRequest, Handler, Result } from "./request.ts";
@@ -49,28 +49,30 @@ const cacheable: ReadonlySet<string> = new Set([
 ]);
 
 export function createRouter(parts: RouterParts): Router {
-  const { facts, prompts } = parts;
-  const serverInfo = { name: facts.name, version: facts.version };
-  const instructions = facts.instructions === undefined ? {} : { instructions: facts.instructions };
+  const { facts, prompts, resources } = parts;
+  // Who stands in front of somebody else's server learns from that server who it is.
+  const serverInfo = () => ({ name: facts.name, version: facts.version, ...facts.about });
+  const instructions = () => (facts.instructions === undefined ? {} : { instructions: facts.instructions });
   const declared = {
     tools: { listChanged: true },
-    resources: {},
+    ...(resources !== undefined && { resources: {}, logging: {} }),
     ...(prompts !== undefined && { prompts: { listChanged: true } }),
-    logging: {},
   };
   const shared = Object.entries(methodsOf(parts));
   const dress = (method: string, result: Result): Result => ({
     resultType: "complete",
     ...(cacheable.has(method) && { ttlMs: 0, cacheScope: "private" }),
     ...result,
-    _meta: { ...(result._meta as object | undefined), [metaKeys.serverInfo]: serverInfo },
+    _meta: { ...(result._meta as object | undefined), [metaKeys.serverInfo]: serverInfo() },
   });
   const written = new WeakMap<object, { legacy?: WrittenResult; modern?: WrittenResult }>();
-  const capabilities = { ...declared, completions: {}, extensions: { [tasksExtension]: {} } };
+  // In front of somebody else's server alone, what is completed is that server's.
+  const completing = resources === undefined ? {} : { completions: {} };
+  const capabilities = { ...declared, ...completing, extensions: { [tasksExtension]: {} } };
   const discover: Handler = async (_params, request) => ({
     supportedVersions: [modernRevision],
     capabilities: (await request.guest())?.mergeCapabilities(capabilities) ?? capabilities,
-    ...instructions,
+    ...instructions(),
   });
   return {
     legacy: new Map([...shared, ["ping", () => ({})]]),
@@ -79,11 +81,11 @@ export function createRouter(parts: RouterParts): Router {
       protocolVersion: revision,
       capabilities: {
         ...declared,
-        ...(hasCompletionsCapability(revision) && { completions: {} }),
+        ...(hasCompletionsCapability(revision) && completing),
         ...(knowsTaskSupport(revision) && { tasks: tasksCapability(caller) }),
       },
-      serverInfo,
-      ...instructions,
+      serverInfo: serverInfo(),
+      ...instructions(),
     }),
     finish(method, result, isModern) {
       // The tools of a thousand commands are written once for each revision of the catalog.
@@ -110,10 +112,12 @@ export function agreeOn(asked: string): string {
  */
 function methodsOf({ tools, resources, prompts, completions }: RouterParts): Readonly<Record<string, Handler>> {
   return {
-    "tools/list": listed("tools", (request) => tools.list(request)),
+    "tools/list": listed("tools", (request) => tools.list(request), {
+      present: (tool, request) => tools.present(tool, request),
+    }),
     "tools/call": (params, request) => {
       const name = textParam(params, "name");
-      const call = (guest?: Guest) => {
+      const call = (guest?: GuestView) => {
         const answer = tools.call(params as unknown as ToolCall, request);
         if (answer !== undefined) return answer;
         if (guest === undefined) throw tools.unknown(name);
@@ -125,12 +129,12 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
       };
       return whenKnown(request, call);
     },
-    "resources/list": listed("resources", () => resources.list()),
+    "resources/list": listed("resources", () => resources?.list() ?? []),
     "resources/templates/list": listed("resourceTemplates", () => []),
     "resources/read": (params, request) => {
       const uri = textParam(params, "uri");
       const missing = badParams(`Resource not found: ${excerptOf(uri)}`, { uri: excerptOf(uri) });
-      return resources.read(uri) ?? askGuest("resources/read", params, request, missing);
+      return resources?.read(uri) ?? askGuest("resources/read", params, request, missing);
     },
     ...(prompts !== undefined && {
       "prompts/list": listed("prompts", async (request) => {
@@ -154,7 +158,8 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
       const guest = await request.guest();
       const authors = {
         isPrompt: (name: string) => guest?.prompts.has(name) === true,
-        schemaOf: (name: string) => tools.inputSchema(name) ?? guest?.tools.get(name),
+        schemaOf: (name: string) =>
+          tools.inputSchema(name) ?? (guest?.tools.get(name)?.inputSchema as Json | undefined),
       };
       return await (completions.complete(params, request, authors) ??
         askGuest("completion/complete", params, request, badParams("There is nothing of that name to complete.")));
@@ -163,7 +168,12 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
 }
 
 /** Acts at once where no author has registered anything, and else as soon as it is known what that is. */
-function whenKnown(request: ClientRequest, act: (guest?: Guest) => Result | Promise<Result>): Result | Promise<Result> {
+function whenKnown(
+  request: ClientRequest,
+  act: (guest?: GuestView) => Result | Promise<Result>,
+): Result | Promise<Result> {
+  const open = request.openGuest;
+  if (open !== undefined) return act(open);
   const opening = request.guest();
   return opening === undefined ? act() : opening.then(act);
 }
@@ -179,6 +189,7 @@ async function askGuest(method: string, params: Json, request: ClientRequest, mi
 function listed(
   name: string,
   list: (request: ClientRequest) => readonly unknown[] | Promise<readonly unknown[]>,
+  { present = (item) => item }: { readonly present?: (item: Json, request: ClientRequest) => Json | undefined } = {},
 ): Handler {
   const method = name === "resourceTemplates" ? "resources/templates/list" : `${name}/list`;
   return async (params, request) => {
@@ -187,8 +198,11 @@ function listed(
     const own = await list(request);
     if (guest?.capabilityOf(method) !== true) return { [name]: own };
     const theirs = await guest.request(method, params, request);
+    const items = listOf(theirs[name])
+      .filter(isObject)
+      .flatMap((item) => present(item, request) ?? []);
     const isFirst = params.cursor === undefined;
-    return { ...theirs, [name]: isFirst ? join(name, own, listOf(theirs[name])) : theirs[name] };
+    return { ...theirs, [name]: isFirst ? join(name, own, items) : items };
   };
 }
 

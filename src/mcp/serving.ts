@@ -14,7 +14,7 @@ import type { Conversation } from "./conversation.ts";
 import { FollowUpTools } from "./generation/plain.ts";
 import { Tasks2025 } from "./generation/tasks-2025.ts";
 import { createTasks2026 } from "./generation/tasks-2026.ts";
-import type { Guests } from "./guests.ts";
+import type { GuestCompany } from "./guest-view.ts";
 import { Listening, type ListName } from "./listening.ts";
 import { ParkedCalls } from "./parked-calls.ts";
 import type { CommandTools, ServerIdentity } from "./parts.ts";
@@ -34,7 +34,9 @@ export interface ServingOptions {
   readonly readStats: () => Promise<readonly CommandStats[]>;
   /** Signs what a call that was sent back with a question is found by. */
   readonly secret: () => string;
-  readonly guests: Guests | undefined;
+  readonly guests: GuestCompany | undefined;
+  /** It stands in front of a guest: what that has not, it has not either. */
+  readonly isOnlyFront: boolean;
   readonly hasPrompts: boolean;
   readonly hasFollowUpTools: boolean;
   readonly toolPrefix: string;
@@ -52,7 +54,7 @@ export interface Served {
   routerFor(caller: Caller): Router;
   createTasks2025(connection: ClientConnection): Tasks2025;
   /** Where an author has registered things by hand. */
-  readonly guests: Guests | undefined;
+  readonly guests: GuestCompany | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -125,18 +127,18 @@ export function createServing(options: ServingOptions): Serving {
 
 interface PartsOptions
   extends ToolsOptions,
-    Pick<ServingOptions, "hasPrompts">,
+    Pick<ServingOptions, "hasPrompts" | "isOnlyFront">,
     Pick<RouterParts, "facts" | "modernMethods"> {
   readonly openEngine: () => Promise<Engine>;
 }
 
 /** Whatever a caller is listed, calls, completes or is suggested comes from the catalog of that caller. */
 function createParts(options: PartsOptions): { readonly tools: CommandTools; readonly router: Router } {
-  const { catalog, readStats, hasPrompts, openEngine, facts, modernMethods } = options;
+  const { catalog, readStats, hasPrompts, isOnlyFront, openEngine, facts, modernMethods } = options;
   const tools = createTools(options);
   const router = createRouter({
     tools,
-    resources: createResources(readStats),
+    resources: isOnlyFront ? undefined : createResources(readStats),
     prompts: hasPrompts ? createPrompts(catalog) : undefined,
     completions: createCompletions({ catalog, hasPrompts, openEngine }),
     facts,

@@ -1,8 +1,8 @@
 import { type Caller, callerKey } from "../command/caller.ts";
 import { RequestError } from "../errors.ts";
-import type { Task } from "../task/task.ts";
+import type { Task, TaskQuestion } from "../task/task.ts";
 import type { Json } from "../wire/json.ts";
-import { canElicit } from "./questions.ts";
+import { canAnswer } from "./questions.ts";
 import type { ClientRequest } from "./request.ts";
 import { type TaskTelling, toDetailedTask } from "./task-wire.ts";
 
@@ -48,7 +48,8 @@ export class TaskSubscriptions {
   ): void {
     const { openEngine, find, clock, isDebug } = this.#options;
     const onTask = (task: Task) => {
-      const facts = { now: clock.now(), canElicit: canElicit(client.capabilities), isDebug };
+      const may = (question: TaskQuestion) => canAnswer(question, client.capabilities);
+      const facts = { now: clock.now(), canAnswer: may, isDebug };
       const { resultType: _type, ...detailed } = toDetailedTask(task, find, facts) as Json;
       tell(detailed);
     };

@@ -1,9 +1,11 @@
 import { type Clock, toTimestamp } from "../clock.ts";
 import type { Command } from "../command/command.ts";
+import { isForPerson } from "../command/foreign-question.ts";
 import { ProtocolError, RpcCode } from "../errors.ts";
+import { thisProgram } from "../program/program.ts";
 import type { Engine } from "../task/engine.ts";
 import { statusLine } from "../task/status-line.ts";
-import { type EndedTask, isTerminal, openQuestions, type Task } from "../task/task.ts";
+import { type EndedTask, isTerminal, openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
 import { outcomeOf } from "../task/task-outcome.ts";
 import { metaKeys } from "../wire/request-envelope.ts";
 import { toInputRequest } from "./questions.ts";
@@ -40,6 +42,9 @@ function ttlOf(task: Task, now: number): number {
   return isTerminal(task) ? task.expiresAt - task.createdAt : Math.max(0, now - task.createdAt) + task.ttlMs;
 }
 
+/** Whether the client that is told can answer a question. */
+type CanAnswer = (question: TaskQuestion) => boolean;
+
 interface WireFacts {
   readonly taskId: string;
   readonly statusMessage?: string;
@@ -65,19 +70,22 @@ export function toTask2025(task: Task, now: number, errorsAsCompleted: boolean):
 }
 
 /** `Task` of 2026-07-28: what a client is handed instead of a result. */
-export function toTask2026(task: Task, now: number, canElicit = true): Record<string, unknown> {
-  const status = wireStatus(task, canElicit);
-  const isUnanswerable = task.status === "input_required" && !canElicit;
-  const message = isUnanswerable
-    ? `${statusLine(task, now)} (this client cannot show it; answer with: meanwhile tasks answer ${task.taskId})`
-    : statusLine(task, now);
+export function toTask2026(task: Task, now: number, canAnswer: CanAnswer): Record<string, unknown> {
+  const isUnanswerable = task.status === "input_required" && !openQuestions(task).some(canAnswer);
+  const status = wireStatus(task, isUnanswerable);
+  const typed = thisProgram.typed(`tasks answer ${task.taskId}`);
+  const where = typed === undefined ? "it is answered in the app that runs this server" : `answer with: ${typed}`;
+  const message =
+    isUnanswerable && openQuestions(task).some(isForPerson)
+      ? `${statusLine(task, now)} (this client cannot show it; ${where})`
+      : statusLine(task, now);
   return { ...factsOf(task, message), status, ttlMs: ttlOf(task, now), pollIntervalMs: pollIntervalMs(task) };
 }
 
-function wireStatus(task: Task, canElicit: boolean): string {
+function wireStatus(task: Task, isUnanswerable: boolean): string {
   if (task.status === "queued") return "working";
   // A client that cannot be asked has nothing to do but wait.
-  if (task.status === "input_required" && !canElicit) return "working";
+  if (isUnanswerable) return "working";
   // A tool that says no has completed; `failed` is for errors of the protocol.
   if (isTerminal(task) && task.status === "failed" && rpcErrorOf(task) === undefined) return "completed";
   return task.status;
@@ -87,17 +95,14 @@ function wireStatus(task: Task, canElicit: boolean): string {
 export function toDetailedTask(
   task: Task,
   find: FindCommand,
-  facts: { now: number; canElicit: boolean; isDebug: boolean },
+  facts: { now: number; canAnswer: CanAnswer; isDebug: boolean },
 ): Result {
-  const wire = { resultType: "complete", ...toTask2026(task, facts.now, facts.canElicit) };
+  const wire = { resultType: "complete", ...toTask2026(task, facts.now, facts.canAnswer) };
   if (!isTerminal(task)) {
-    if (task.status !== "input_required" || !facts.canElicit) return wire as Result;
-    return {
-      ...wire,
-      inputRequests: Object.fromEntries(
-        openQuestions(task).map((question) => [question.key, toInputRequest(question)]),
-      ),
-    } as Result;
+    const asked = openQuestions(task).filter(facts.canAnswer);
+    if (asked.length === 0) return wire as Result;
+    const inputRequests = Object.fromEntries(asked.map((question) => [question.key, toInputRequest(question)]));
+    return { ...wire, inputRequests } as Result;
   }
   const error = rpcErrorOf(task);
   if (error !== undefined) return { ...wire, error } as Result;

@@ -2,8 +2,10 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { RuntimeError, UsageError } from "../errors.ts";
 import { packageFolder, readConfigText, toReal } from "../paths.ts";
-import { runVariable } from "../system/child-environment.ts";
+import { thisProgram } from "../program/program.ts";
+import { nobodys } from "../system/child-environment.ts";
 import { system } from "../system/system.ts";
+import { type Wrap, wrapParts, wrapVariable } from "./wrap.ts";
 
 /**
  * What a project is, without loading any of its code: a front names its daemon by this in a blink,
@@ -16,12 +18,16 @@ export interface ProjectConfig {
   readonly bundled?: Bundled;
   /** Variables whose values make another daemon. */
   readonly env?: readonly string[];
+  /** Servers that stand behind this one, by name; not checked here. */
+  readonly upstreams?: Readonly<Record<string, unknown>>;
 }
 
 export interface ProjectFlags {
   readonly commands?: readonly string[];
   readonly bundled?: boolean;
   readonly scope?: ProjectScope;
+  /** Nothing but these upstreams: no folder counts, nor what lies in it. */
+  readonly wrap?: Wrap;
 }
 
 /**
@@ -40,6 +46,8 @@ export type ProjectScope = "folders" | "pack" | "bundled";
 export interface CommandSources {
   readonly folders: readonly string[];
   readonly bundled: Bundled | undefined;
+  /** In place of all that. */
+  readonly wrap?: Wrap | undefined;
 }
 
 /** The flags as the words that one process of ours gives another. */
@@ -51,17 +59,33 @@ export function flagWords({ commands = [], bundled, scope }: ProjectFlags): stri
   ];
 }
 
-export const executable = path.join(packageFolder, "bin", "meanwhile.cjs");
-export const packFolder = path.join(packageFolder, "dist", "commands");
-const configNames = ["meanwhile.config.ts", "meanwhile.config.js", "meanwhile.config.mjs", "meanwhile.config.json"];
+/** The file that Node starts this program by. */
+export function executable(): string {
+  return thisProgram.authors?.executable ?? path.join(packageFolder, "bin", "meanwhile.cjs");
+}
 
+export const packFolder = path.join(packageFolder, "dist", "commands");
+/** What a project's config may be called; the first that is there counts. */
+export const configNames = [
+  "meanwhile.config.ts",
+  "meanwhile.config.js",
+  "meanwhile.config.mjs",
+  "meanwhile.config.json",
+];
+
+/** The version of this program. */
+export function programVersion(): string {
+  return thisProgram.authors?.version ?? packageVersion();
+}
+
+/** The version of Meanwhile, whichever program it is inside of. */
 export function packageVersion(): string {
   return (JSON.parse(readFileSync(path.join(packageFolder, "package.json"), "utf8")) as { version: string }).version;
 }
 
 /** The project's config file. Throws when a stranger wrote it, or anybody may: it would be run as this user. */
-export function findConfigFile(cwd: string, { scope }: ProjectFlags = {}): string | undefined {
-  if (scope !== undefined) return undefined;
+export function findConfigFile(cwd: string, { scope, wrap }: ProjectFlags = {}): string | undefined {
+  if (scope !== undefined || wrap !== undefined || thisProgram.authors !== undefined) return undefined;
   const found = configFilesOf(cwd)[0];
   const refusal = found === undefined ? undefined : system.refusalOfProjectFile(found);
   if (refusal !== undefined) throw new RuntimeError("CONFIG_INVALID", refusal);
@@ -89,6 +113,10 @@ export function hasOwnFolders({ folders }: CommandSources): boolean {
  * there is, unless more is asked for.
  */
 export function commandSources(cwd: string, config: ProjectConfig, flags: ProjectFlags): CommandSources {
+  const { authors } = thisProgram;
+  // Nothing that lies in a folder, and nothing that is typed, puts another command into somebody's program.
+  if (authors !== undefined) return { folders: authors.folders, bundled: false };
+  if (flags.wrap !== undefined) return { folders: [], bundled: false, wrap: flags.wrap };
   if (flags.scope === "bundled") return { folders: [packFolder], bundled: true };
   const named = flags.commands ?? config.commands ?? ["commands"];
   const own = (flags.scope === "pack" ? named.filter((folder) => path.isAbsolute(folder)) : named).map((folder) =>
@@ -138,8 +166,12 @@ export function isPackFolder(folder: string): boolean {
   return folder === packFolder;
 }
 
-/** True where there is nothing but the bundled commands: such servers are all one, wherever they are started. */
+/**
+ * True where there is nothing but the bundled commands, or those of an author's program: such servers are all one,
+ * wherever they are started.
+ */
 export function isPackAlone({ folders }: CommandSources, configFile: string | undefined): boolean {
+  if (thisProgram.authors !== undefined) return true;
   return (
     configFile === undefined &&
     folders.includes(packFolder) &&
@@ -148,10 +180,12 @@ export function isPackAlone({ folders }: CommandSources, configFile: string | un
 }
 
 /**
- * What makes up a project, each by its real path: its folders, and its config file. The pack is the pack, wherever it
- * is installed.
+ * What makes up a project, each by its real path: its folders, and its config file. The pack is the pack, and an
+ * author's program is that program, wherever it is installed; what is wrapped is the same in every folder.
  */
 export function projectParts(sources: CommandSources, configFile: string | undefined): string[] {
+  if (thisProgram.authors !== undefined) return [`the program ${thisProgram.name}`];
+  if (sources.wrap !== undefined) return wrapParts(sources.wrap);
   const isAlone = isPackAlone(sources, configFile);
   const own = isAlone ? [] : sources.folders.filter((folder) => folder !== packFolder);
   return [
@@ -185,13 +219,20 @@ export interface DaemonParts {
 }
 
 /** How a daemon is told the key it is looked for by: its command line could be read by everybody. */
-export const keyVariable = "MEANWHILE_DAEMON_KEY";
+export const keyVariable = () => thisProgram.variable("DAEMON_KEY");
 /** Where the home is, is said by where the socket lies; who the host is, is said by each connection. */
-const uncounted: ReadonlySet<string> = new Set(["MEANWHILE_HOME", "MEANWHILE_HOST", keyVariable, runVariable]);
+const uncounted = (): readonly string[] => [
+  thisProgram.variable("HOME"),
+  thisProgram.variable("HOST"),
+  keyVariable(),
+  wrapVariable(),
+  ...Object.keys(nobodys),
+];
 
 /** Variables that make another daemon, sorted, each once. What is between our own processes is none of them. */
 export function countedNames(...lists: readonly (readonly string[])[]): string[] {
-  return [...new Set(lists.flat())].filter((name) => name !== keyVariable && name !== runVariable).sort();
+  const inner = [keyVariable(), wrapVariable(), ...Object.keys(nobodys)];
+  return [...new Set(lists.flat())].filter((name) => !inner.includes(name)).sort();
 }
 
 /**
@@ -200,12 +241,17 @@ export function countedNames(...lists: readonly (readonly string[])[]): string[]
  * was started with.
  */
 export function daemonKey({ sources, configFile, userConfigFile, env, names, salt }: DaemonParts): string {
-  const ours = Object.keys(env).filter((name) => name.startsWith("MEANWHILE_") && !uncounted.has(name));
+  const others = uncounted();
+  const ours = Object.keys(env).filter((name) => name.startsWith(thisProgram.variables) && !others.includes(name));
   const values = [...new Set([...ours, ...names])].sort().map((name) => [name, env[name] ?? null]);
   const texts = [configFile, userConfigFile].map((file) =>
     file !== undefined && existsSync(file) ? readConfigText(file) : null,
   );
-  return fingerprint([salt, packageVersion(), packageFolder, projectParts(sources, configFile), texts, values]);
+  const { authors } = thisProgram;
+  const own = authors === undefined ? [] : [authors.version, authors.executable, authors.folders];
+  const wrapped = sources.wrap === undefined ? [] : [sources.wrap];
+  const parts = projectParts(sources, configFile);
+  return fingerprint([salt, packageVersion(), packageFolder, parts, texts, values, ...own, ...wrapped]);
 }
 
 const multipliers = [0x01000193, 0x85ebca6b, 0xc2b2ae35, 0x27d4eb2f];

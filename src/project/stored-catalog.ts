@@ -1,14 +1,16 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
-import { type CatalogEntry, type LoadProblem, loadEntry } from "../command/catalog.ts";
+import type { CatalogEntry, LoadProblem } from "../command/catalog.ts";
 import type { DescribedCommand } from "../command/command.ts";
 import { discover, type FoundCommand } from "../command/discover.ts";
+import { loadEntry } from "../command/load-entry.ts";
 import { type Home, isBundledFile, writePrivately } from "../paths.ts";
+import { thisProgram } from "../program/program.ts";
 
 /**
  * What help and completion show of a project's commands, kept by whoever loads them, so that nothing has to be run for
- * a Tab. One file a command folder, in the user's home; an entry counts for the very bytes of the command file it was
+ * a Tab. One file a command folder or hook, in the user's home; an entry counts for the very bytes of the command file it was
  * made from. What such a file imports may change without it.
  */
 
@@ -17,6 +19,8 @@ const maxSourceBytes = 1024 * 1024;
 const maxCommandBytes = 256 * 1024;
 const maxCatalogBytes = 4 * 1024 * 1024;
 const maxCatalogs = 200;
+/** What nobody takes for an option, and a shell for nothing but a word. */
+const wordPattern = /^[A-Za-z][\w.-]{0,127}$/;
 
 type Loaded = CatalogEntry | LoadProblem;
 
@@ -31,8 +35,10 @@ interface StoredCommand {
   readonly completers: readonly string[];
 }
 
-/** By the path below the folder. Without a command, the file could not be loaded. */
-type Stored = Readonly<Record<string, { readonly digest: string; readonly command?: StoredCommand }>>;
+/** By the path below the folder, or a hook's tool. Without a command, the file could not be loaded. */
+type Stored = Readonly<
+  Record<string, { readonly digest: string; readonly command?: StoredCommand; readonly servedAs?: string }>
+>;
 
 export class StoredCatalog {
   readonly #home: Home;
@@ -45,26 +51,80 @@ export class StoredCatalog {
   }
 
   /**
-   * A bundled command, or one of the project's as it was last loaded; undefined when its file has not been loaded as it
-   * is.
+   * A bundled command, one of an author's program, or one of the project's as it was last loaded; undefined when its
+   * file has not been loaded as it is.
    */
   async describe(found: FoundCommand): Promise<DescribedCommand | undefined> {
-    if (isBundledFile(found.file)) {
+    if (found.isHooked !== true && found.upstream === undefined && isPartOfProgram(found.file)) {
       const entry = await loadEntry(found);
       return "command" in entry ? entry.command : undefined;
     }
-    const command = this.#find(found.file)?.command;
+    const command = this.#find(found)?.command;
     return command === undefined ? undefined : toDescribed(command);
   }
 
-  /** Whether this command file was loaded before, byte by byte. */
-  knows({ file }: FoundCommand): boolean {
-    return this.#find(file) !== undefined;
+  /** Whether this command file, or the file whose hook registers it, was loaded before, byte by byte. */
+  knows(found: FoundCommand): boolean {
+    return this.#find(found) !== undefined;
+  }
+
+  /** What the hook of this file registered when it was last asked; only what can be typed without a second thought. */
+  findHooked(hookFile: string): FoundCommand[] {
+    return Object.keys(this.#open(hookFile))
+      .filter((toolName) => wordPattern.test(toolName))
+      .map((toolName) => ({ file: hookFile, path: [toolName], toolName, isHooked: true }));
+  }
+
+  /**
+   * For whoever is about to ask the hook of this file: keeps what it registers, in place of what was known of it, as
+   * long as the file stays as it is.
+   */
+  keeperOf(hookFile: string): (registered: readonly CatalogEntry[]) => void {
+    const digest = digestOf(hookFile);
+    return (registered) => {
+      if (digest === undefined || digestOf(hookFile) !== digest) return;
+      const stored = new Map(
+        registered.map(({ toolName, command }) => [toolName, { digest, command: toStored(command) }]),
+      );
+      try {
+        this.#write(hookFile, stored);
+      } catch {
+        // As with commands in files.
+      }
+    };
+  }
+
+  /** What an upstream of a project listed when it was last asked; only what can be typed without a second thought. */
+  findUpstream(project: string, upstream: string): FoundCommand[] {
+    const file = placeOf(project, upstream);
+    return Object.entries(this.#open(file))
+      .filter(([toolName]) => wordPattern.test(toolName))
+      .map(([toolName, { servedAs }]) => ({
+        ...{ file, path: [upstream, toolName], toolName, upstream },
+        ...(typeof servedAs === "string" && { servedAs }),
+      }));
+  }
+
+  /** Keeps what an upstream lists, by its own names. */
+  keepUpstream(project: string, upstream: string, entries: readonly CatalogEntry[]): void {
+    const stored = entries.map(
+      ({ toolName, command }) =>
+        [
+          String(command.foreign?.listing.name ?? toolName),
+          { digest: "", command: toStored(command), servedAs: toolName },
+        ] as const,
+    );
+    try {
+      if (stored.length > 0) this.#write(placeOf(project, upstream), new Map(stored));
+    } catch {
+      // As with commands in files.
+    }
   }
 
   /** Whether every command file of the project is one that was loaded before, byte by byte. */
   isComplete(): boolean {
-    return this.#folders.flatMap(discover).every((found) => this.knows(found));
+    const found = this.#folders.flatMap(discover);
+    return found.every((one) => isPartOfProgram(one.file) || this.knows(one));
   }
 
   /** Keeps what was loaded, in place of what was known of the same files. */
@@ -79,10 +139,15 @@ export class StoredCatalog {
     }
   }
 
-  #find(file: string): Stored[string] | undefined {
-    const folder = this.#folders.find((one) => isBelow(file, one));
-    const stored = folder && this.#open(folder)[path.relative(folder, file)];
+  #find({ file, toolName, isHooked, upstream }: FoundCommand): Stored[string] | undefined {
+    if (upstream !== undefined) return this.#open(file)[toolName];
+    const stored = isHooked === true ? this.#open(file)[toolName] : this.#findFile(file);
     return stored && stored.digest === digestOf(file) ? stored : undefined;
+  }
+
+  #findFile(file: string): Stored[string] | undefined {
+    const folder = this.#folders.find((one) => isBelow(file, one));
+    return folder === undefined ? undefined : this.#open(folder)[path.relative(folder, file)];
   }
 
   #open(folder: string): Stored {
@@ -92,8 +157,7 @@ export class StoredCatalog {
   }
 
   #keepIn(folder: string, loaded: readonly Loaded[]): void {
-    const file = this.#fileOf(folder);
-    const before = readCatalog(file);
+    const before = readCatalog(this.#fileOf(folder));
     const stored = new Map(
       Object.entries(before).filter(
         ([name]) => statSync(path.join(folder, name), { throwIfNoEntry: false }) !== undefined,
@@ -107,17 +171,32 @@ export class StoredCatalog {
           ...("command" in item && { command: toStored(item.command) }),
         });
     }
+    this.#write(folder, stored);
+  }
+
+  #write(place: string, stored: ReadonlyMap<string, Stored[string]>): void {
+    const file = this.#fileOf(place);
     const next = withinBounds(stored);
-    if (JSON.stringify(next) === JSON.stringify(before)) return;
+    if (JSON.stringify(next) === JSON.stringify(readCatalog(file))) return;
     writePrivately(file, JSON.stringify(next));
-    this.#read.delete(folder);
+    this.#read.delete(place);
     removeOldest(this.#home.catalogFolder);
   }
 
-  #fileOf(folder: string): string {
-    const real = statSync(folder, { throwIfNoEntry: false }) === undefined ? folder : realpathSync(folder);
+  #fileOf(place: string): string {
+    const real = statSync(place, { throwIfNoEntry: false }) === undefined ? place : realpathSync(place);
     return path.join(this.#home.catalogFolder, `${createHash("sha256").update(real).digest("base64url")}.json`);
   }
+}
+
+/** What an upstream lists stands in no file of its project. */
+function placeOf(project: string, upstream: string): string {
+  return `upstream:${project}/${upstream}`;
+}
+
+/** Whoever runs a program has said yes to its files; a project's may be anybody's. */
+function isPartOfProgram(file: string): boolean {
+  return thisProgram.authors !== undefined || isBundledFile(file);
 }
 
 function isBelow(file: string, folder: string): boolean {

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
 import { type Home, writePrivately } from "../paths.ts";
+import { thisProgram } from "../program/program.ts";
 import { fingerprint } from "./project.ts";
 
 /**
@@ -77,7 +78,7 @@ export function storeNames(home: Home, parts: readonly string[], names: readonly
 /** What to tell whoever asks about a project whose config is code, and is not run for that. */
 export function unloadedNotice(configFile: string, wasLoaded: boolean): string {
   const name = path.basename(configFile);
-  return `${name} ${wasLoaded ? "has changed since it was last loaded" : "has not been loaded yet"}; \`meanwhile tools\` loads it.`;
+  return `${name} ${wasLoaded ? "has changed since it was last loaded" : "has not been loaded yet"}; \`${thisProgram.name} tools\` loads it.`;
 }
 
 /** The text of a file, unless it is none, or too long to be a config. */

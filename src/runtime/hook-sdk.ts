@@ -1,6 +1,6 @@
 import { loadAsOf } from "../command/load.ts";
 import { RuntimeError } from "../errors.ts";
-import type { Sdk } from "../mcp/guest-server.ts";
+import type { Sdk } from "../mcp/hook-host.ts";
 
 /** What an author's `mcp` hook is handed its servers from: the author's own copy of the SDK, or what lies beside us. */
 export async function loadSdk(configFile = ""): Promise<Sdk> {

@@ -6,10 +6,12 @@ import { type Clock, systemClock } from "../clock.ts";
 import { ownCommand } from "../diagnose/diagnose-command.ts";
 import { type Logger, silentLog } from "../log.ts";
 import { packageFolder } from "../paths.ts";
+import { thisProgram } from "../program/program.ts";
 import { isPackFolder } from "../project/project.ts";
 import { rememberPlace } from "../project/stored-project.ts";
+import { describeWrap } from "../project/wrap.ts";
 import { publicSettings } from "../settings/public-settings.ts";
-import type { Settings } from "../settings/settings.ts";
+import type { HomelessSettings, Settings } from "../settings/settings.ts";
 import { openStore, type Store } from "../store/open.ts";
 import { childEnvironment, runVariable } from "../system/child-environment.ts";
 import { endStrays } from "../system/strays.ts";
@@ -33,12 +35,12 @@ export interface OpenTasksOptions {
   readonly isPatient?: boolean;
 }
 
-/** Opens the tasks of a home, with the commands that are ours and run in processes of their own. */
-export async function openTasks(settings: Settings, options: OpenTasksOptions = {}): Promise<Tasks> {
+/** Opens the tasks of a home, or of who has none, with the commands that are ours and run in processes of their own. */
+export async function openTasks(settings: Settings | HomelessSettings, options: OpenTasksOptions = {}): Promise<Tasks> {
   const { log = silentLog, clock = systemClock, isPatient = false } = options;
-  const { project, home, isDebug, deferral } = settings;
+  const { project, isDebug, deferral } = settings;
   const store = options.store ?? (await openStore(settings.store, { clock, log, isPatient }));
-  rememberPlace(home, project, placeOf(settings));
+  if (settings.home !== undefined) rememberPlace(settings.home, project, placeOf(settings));
   const tasks = createTasks({
     store,
     dispatcher: options.dispatcher ?? store,
@@ -46,8 +48,9 @@ export async function openTasks(settings: Settings, options: OpenTasksOptions = 
     log,
     project,
     environment: options.environment ?? (() => settings.environment),
-    home: home.folder,
-    config: publicSettings(settings),
+    ...(settings.home === undefined
+      ? { home: settings.folder, config: settings.config }
+      : { home: settings.home.folder, config: publicSettings(settings) }),
     isDebug,
     deferral,
     questionMs: settings.questionSeconds * 1000,
@@ -59,7 +62,9 @@ export async function openTasks(settings: Settings, options: OpenTasksOptions = 
 }
 
 /** Where a project lies, in words for a person. */
-export function placeOf({ configFile, commandFolders }: Settings): string {
+export function placeOf({ configFile, commandFolders, isWrap, upstreams }: Settings): string {
+  if (thisProgram.authors !== undefined) return thisProgram.name;
+  if (isWrap) return describeWrap(upstreams);
   const own = commandFolders.find((folder) => !isPackFolder(folder) && existsSync(folder));
   return configFile !== undefined
     ? path.dirname(configFile)

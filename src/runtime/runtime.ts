@@ -1,28 +1,30 @@
 import { type Clock, systemClock } from "../clock.ts";
-import type { Catalog } from "../command/catalog.ts";
+import { type Catalog, mergeSources } from "../command/catalog.ts";
+import type { CommandSource } from "../command/source.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import type { UpstreamsControl } from "../gateway/upstreams-control.ts";
 import { type Logger, silentLog } from "../log.ts";
-import type { GuestHook } from "../mcp/guest-server.ts";
-import { Guests } from "../mcp/guests.ts";
+import type { GuestCompany } from "../mcp/guest-view.ts";
+import type { ServerIdentity } from "../mcp/parts.ts";
 import { createServing, type Serving } from "../mcp/serving.ts";
-import { openServedCatalog, unknownLongTools } from "../project/project-commands.ts";
-import type { Settings } from "../settings/settings.ts";
+import { codeSources, openServedFolders, unknownLongTools } from "../project/project-commands.ts";
+import type { HomelessSettings, Settings } from "../settings/settings.ts";
 import type { Store } from "../store/open.ts";
 import type { Dispatcher } from "../task/dispatcher.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
+import { gatewayOf } from "./gateway-of.ts";
 import { readToken } from "./home-token.ts";
-import { loadSdk } from "./hook-sdk.ts";
+import { createHook, type Hook, openHook } from "./open-hook.ts";
+import type { OpenTasksOptions } from "./open-tasks.ts";
 import { ServedTasks } from "./served-tasks.ts";
 
 /** Catalog, tools and tasks put together; doors are opened on it. */
-export interface Runtime {
-  readonly settings: Settings;
+export interface RuntimeCore {
   readonly catalog: Catalog;
   readonly serving: Serving;
   readonly tasks: ServedTasks;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The home's own secret; made where there is none. */
-  token(): string;
   /**
    * Hands out calls, gives back what is safe to run again, and lets the rest go on for this long; how many tasks nobody
    * works on then.
@@ -30,12 +32,23 @@ export interface Runtime {
   close(graceMs: number): Promise<{ readonly waiting: number }>;
 }
 
-/** What a runtime is made of, where it is not what the settings say. Catalog and store are closed with it. */
+/** The same for a project of this user's. */
+export interface Runtime extends RuntimeCore {
+  readonly settings: Settings;
+  /** The servers that stand behind it, for a person who asks; undefined where there are none. */
+  readonly upstreams?: UpstreamsControl | undefined;
+  /** The home's own secret; made where there is none. */
+  token(): string;
+}
+
+/** What a runtime is made of, where it is not what the settings say. Sources and store are closed with it. */
 export interface RuntimeParts {
   readonly log?: Logger;
   readonly clock?: Clock;
-  /** Default: the commands of the project's folders, kept up to date. */
-  readonly catalog?: Catalog;
+  /** Where commands come from, beside the config's `mcp` hook. Default: the project's folders, kept up to date. */
+  readonly sources?: readonly CommandSource[];
+  /** See `openLiveFolders`. */
+  readonly mayReload?: (folders: readonly string[]) => boolean;
   /** Default: what the settings name, opened when first needed. */
   readonly store?: Store;
   /** Default: the store. */
@@ -46,22 +59,48 @@ export interface RuntimeParts {
 
 export async function openRuntime(settings: Settings, parts: RuntimeParts = {}): Promise<Runtime> {
   const { log = silentLog, clock = systemClock } = parts;
-  const catalog = parts.catalog ?? (await openServedCatalog(settings, { clock, log }));
-  const unknown = unknownLongTools(settings.deferral.tools, catalog);
-  if (unknown !== undefined) log.warn(unknown);
-  const tasks = new ServedTasks(settings, catalog, parts);
+  const hook = createHook(settings, log);
+  const gateway = await gatewayOf(settings, { beside: hook?.guests, clock, log });
+  const catalog = await openSources(settings, { hook, gateway }, { ...parts, clock, log });
   // Read once: a home that was moved away is not made anew for the sake of its token.
   let known: string | undefined;
   const token = () => (known ??= readToken(settings.home));
+  const guests = gateway ?? hook?.guests;
+  const facts = gateway?.factsBeside(settings);
+  const isOnlyFront = gateway?.isOnlyFront ?? false;
+  const core = createRuntime(settings, { ...parts, catalog, guests, facts, isOnlyFront, secret: token, clock, log });
+  return { ...core, settings, token, upstreams: gateway };
+}
+
+export interface CoreParts extends OpenTasksOptions {
+  readonly catalog: Catalog;
+  readonly guests: GuestCompany | undefined;
+  /** See `ServingOptions`. */
+  readonly isOnlyFront?: boolean;
+  /** Who it is to its clients. Default: who the settings say. */
+  readonly facts?: ServerIdentity | undefined;
+  /** Signs what a call that was sent back with a question is found by. */
+  readonly secret: () => string;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Puts together what serves these commands. Opens nothing yet. */
+export function createRuntime(settings: Settings | HomelessSettings, parts: CoreParts): RuntimeCore {
+  const { catalog, guests, secret, clock, log } = parts;
+  const unknown = unknownLongTools(settings.deferral.tools, catalog);
+  if (unknown !== undefined) log.warn(unknown);
+  const tasks = new ServedTasks(settings, catalog, parts);
   const serving = createServing({
     ...settings,
-    facts: settings,
+    facts: parts.facts ?? settings,
     catalog,
     openCalls: () => tasks.calls(),
     readStats: () => tasks.stats(),
-    secret: token,
-    guests: createGuests(settings, log),
-    hasPrompts: settings.prompts,
+    secret,
+    guests,
+    isOnlyFront: parts.isOnlyFront ?? false,
+    hasPrompts: settings.prompts && parts.isOnlyFront !== true,
     hasFollowUpTools: settings.followUpTools,
     keepInlineMs: settings.deferral.keepInlineMs,
     clock,
@@ -73,11 +112,21 @@ export async function openRuntime(settings: Settings, parts: RuntimeParts = {}):
     serving.close();
     return { waiting };
   };
-  return { settings, catalog, serving, tasks, clock, log, token, close };
+  return { catalog, serving, tasks, clock, log, close };
 }
 
-function createGuests(settings: Settings, log: Logger): Guests | undefined {
-  const { mcp: hook, configFile } = settings;
-  if (hook === undefined) return undefined;
-  return new Guests({ facts: settings, hook: hook as GuestHook, loadSdk: () => loadSdk(configFile), log });
+async function openSources(
+  settings: Settings,
+  { hook, gateway }: { readonly hook: Hook | undefined; readonly gateway: Gateway | undefined },
+  parts: RuntimeParts & { readonly clock: Clock; readonly log: Logger },
+): Promise<Catalog> {
+  const { clock, log, mayReload } = parts;
+  const folders = () => openServedFolders(settings, { clock, log, mayReload });
+  const own = parts.sources ?? [await folders(), ...codeSources(settings)];
+  gateway?.standBeside(hook === undefined ? own : [...own, hook.tools]);
+  const sources = [...own, ...(gateway?.sources ?? [])];
+  if (hook === undefined) return mergeSources(sources, { log });
+  const catalog = mergeSources([...sources, hook.tools], { log });
+  await openHook(hook, clock);
+  return catalog;
 }

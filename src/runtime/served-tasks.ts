@@ -1,7 +1,7 @@
 import { localKey } from "../command/caller.ts";
 import type { Catalog } from "../command/catalog.ts";
 import { isStoreError } from "../errors.ts";
-import type { Settings } from "../settings/settings.ts";
+import type { HomelessSettings, Settings } from "../settings/settings.ts";
 import { storeExists } from "../store/open.ts";
 import type { Calls } from "../task/calls.ts";
 import type { CommandStats } from "../task/history.ts";
@@ -17,14 +17,14 @@ interface Opened {
 
 /** The tasks of a server: opened when first needed, so that a server which is only asked who it is touches nothing. */
 export class ServedTasks {
-  readonly #settings: Settings;
+  readonly #settings: Settings | HomelessSettings;
   readonly #catalog: Catalog;
   readonly #options: OpenTasksOptions;
   #opened: Promise<Opened> | undefined;
   #calls: Calls | undefined;
   #worker: Worker | undefined;
 
-  constructor(settings: Settings, catalog: Catalog, options: OpenTasksOptions) {
+  constructor(settings: Settings | HomelessSettings, catalog: Catalog, options: OpenTasksOptions) {
     this.#settings = settings;
     this.#catalog = catalog;
     this.#options = options;

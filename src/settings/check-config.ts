@@ -7,6 +7,7 @@ import { RuntimeError } from "../errors.ts";
 import type { HostOverride } from "../host/profiles.ts";
 import { type LogLevel, logLevels } from "../log.ts";
 import { bundledDomains } from "../project/project.ts";
+import { upstreamsField } from "./upstream-fields.ts";
 
 /** A path with the user's home in place of a ~ in front. */
 export function expandHome(folder: string): string {
@@ -43,7 +44,7 @@ function describeBundled(value: unknown): string {
   return `true, false, or a list of domains of the bundled commands (${bundledDomains().join(", ")})${wrong}`;
 }
 
-interface Field {
+export interface Field {
   readonly check: (value: unknown) => boolean;
   readonly expected: string | ((value: unknown) => string);
   /**
@@ -149,6 +150,11 @@ const fields: Record<keyof UserConfig, Field> = {
   diagnose: { check: isObject, expected: "{ allowPrivate }", fields: { allowPrivate: trueOrFalse } },
   pack: { check: isObject, expected: `{ ${Object.keys(packFields).join(", ")} }`, fields: packFields },
   mcp: { check: (value) => typeof value === "function", expected: "a function (server) => void" },
+  upstreams: upstreamsField,
+  upstreamPrefix: {
+    check: (value) => value === "always" || value === "collision" || value === "never",
+    expected: '"always", "collision" or "never"',
+  },
 };
 
 /** Settings that were, and what to do about one that is still there. */

@@ -2,6 +2,7 @@ import type { DeferralConfig } from "../config.ts";
 import { UsageError } from "../errors.ts";
 import { type LogLevel, logLevels } from "../log.ts";
 import type { ProcessEnvironment } from "../paths.ts";
+import { thisProgram } from "../program/program.ts";
 import { type DeferralRules, defaultDeferral } from "../task/deferral.ts";
 import { isPort, isSeconds, maxSeconds } from "./check-config.ts";
 
@@ -9,14 +10,16 @@ import { isPort, isSeconds, maxSeconds } from "./check-config.ts";
 export function deferralFrom(env: ProcessEnvironment, config: DeferralConfig): DeferralRules {
   const toMs = (seconds: number | undefined) => (seconds === undefined ? undefined : seconds * 1000);
   return {
-    isAuto: switchFrom(env, "MEANWHILE_AUTO_TASK") ?? config.auto ?? defaultDeferral.isAuto,
-    tools: toolsFrom(env.MEANWHILE_AUTO_TASK_TOOLS) ?? config.tools ?? defaultDeferral.tools,
+    isAuto: switchFrom(env, thisProgram.variable("AUTO_TASK")) ?? config.auto ?? defaultDeferral.isAuto,
+    tools: toolsFrom(env[thisProgram.variable("AUTO_TASK_TOOLS")]) ?? config.tools ?? defaultDeferral.tools,
     requiresClientTasks:
-      switchFrom(env, "MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP") ??
+      switchFrom(env, thisProgram.variable("AUTO_TASK_REQUIRE_CLIENT_CAP")) ??
       config.requireClientTasks ??
       defaultDeferral.requiresClientTasks,
     isUnsolicited:
-      switchFrom(env, "MEANWHILE_AUTO_TASK_UNSOLICITED") ?? config.unsolicited ?? defaultDeferral.isUnsolicited,
+      switchFrom(env, thisProgram.variable("AUTO_TASK_UNSOLICITED")) ??
+      config.unsolicited ??
+      defaultDeferral.isUnsolicited,
     patienceMs: toMs(config.patienceSeconds) ?? defaultDeferral.patienceMs,
     longFromMs: toMs(config.longSeconds) ?? defaultDeferral.longFromMs,
     keepInlineMs: toMs(config.keepInlineSeconds) ?? defaultDeferral.keepInlineMs,
@@ -42,7 +45,9 @@ export function secondsFrom(env: ProcessEnvironment, name: string): number | und
 function toolsFrom(value: string | undefined): string[] | undefined {
   const names = (value ?? "").split(",").flatMap((name) => name.trim() || []);
   if (names.some((name) => /\s/.test(name)))
-    throw new UsageError(`MEANWHILE_AUTO_TASK_TOOLS must be tool names with commas between them, not "${value}".`);
+    throw new UsageError(
+      `${thisProgram.variable("AUTO_TASK_TOOLS")} must be tool names with commas between them, not "${value}".`,
+    );
   return names.length === 0 ? undefined : names;
 }
 
@@ -50,7 +55,7 @@ function toolsFrom(value: string | undefined): string[] | undefined {
 export function portFrom(value: string | undefined): number | undefined {
   if (value === undefined || value === "") return undefined;
   if (!isPort(Number(value)))
-    throw new UsageError(`MEANWHILE_PORT must be a whole number from 0 to 65535, not "${value}".`);
+    throw new UsageError(`${thisProgram.variable("PORT")} must be a whole number from 0 to 65535, not "${value}".`);
   return Number(value);
 }
 
@@ -58,6 +63,6 @@ export function portFrom(value: string | undefined): number | undefined {
 export function levelFrom(value: string | undefined): LogLevel | undefined {
   if (value === undefined || value === "") return undefined;
   if (!logLevels.includes(value as LogLevel))
-    throw new UsageError(`MEANWHILE_LOG must be one of ${logLevels.join(", ")}, not "${value}".`);
+    throw new UsageError(`${thisProgram.variable("LOG")} must be one of ${logLevels.join(", ")}, not "${value}".`);
   return value as LogLevel;
 }

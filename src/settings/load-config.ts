@@ -26,11 +26,12 @@ export function checkStored(said: unknown): UserConfig | undefined {
 
 /** The part of a project's file that says which project it is. */
 export async function projectConfigOf(home: Home, file: string): Promise<ProjectConfig> {
-  const { commands, bundled, env } = await loadConfig(home, file);
+  const { commands, bundled, env, upstreams } = await loadConfig(home, file);
   return {
     ...(commands !== undefined && { commands }),
     ...(bundled !== undefined && { bundled }),
     ...(env !== undefined && { env }),
+    ...(upstreams !== undefined && { upstreams }),
   };
 }
 

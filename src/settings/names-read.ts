@@ -2,6 +2,7 @@ import { createHmac } from "node:crypto";
 import path from "node:path";
 import { environmentNames, type Found } from "../command/environment.ts";
 import { type Home, isBundledFile, type ProcessEnvironment, packageFolder, readSalt } from "../paths.ts";
+import { literalsOf, type Wrap } from "../project/wrap.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
 import { isData } from "./load-config.ts";
 
@@ -27,4 +28,10 @@ export function markValues(home: Home, env: ProcessEnvironment, names: readonly 
   const markOf = (name: string, value: string) =>
     createHmac("sha256", salt).update(`${name}\0${value}`).digest("base64url").slice(0, 22);
   return Object.fromEntries(names.map((name) => [name, env[name] === undefined ? "" : markOf(name, env[name])]));
+}
+
+/** The same for values that stand in clear in what is wrapped: with another token it is another server. */
+export function marksOfWrap(home: Home, wrap: Wrap | undefined): EnvironmentMarks {
+  const literals = wrap === undefined ? {} : literalsOf(wrap);
+  return markValues(home, literals, Object.keys(literals));
 }

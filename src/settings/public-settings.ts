@@ -1,5 +1,6 @@
 import type { DeferralConfig } from "../config.ts";
 import { isPackFolder } from "../project/project.ts";
+import { isReference } from "../project/variable-references.ts";
 import type { DeferralRules } from "../task/deferral.ts";
 import type { Settings } from "./settings.ts";
 
@@ -22,6 +23,9 @@ export function publicSettings(settings: Settings): Readonly<Record<string, unkn
     deferral,
     environment: _marks,
     bundled,
+    upstreams,
+    upstreamPrefix,
+    isWrap,
     ...others
   } = settings;
   const { env: _names, named: env, ...process } = daemon;
@@ -30,9 +34,34 @@ export function publicSettings(settings: Settings): Readonly<Record<string, unkn
     commands: commandFolders.filter((folder) => !isPackFolder(folder)),
     ...(bundled !== undefined && { bundled }),
     env,
+    ...(Object.keys(upstreams).length > 0 && { upstreams: withoutValues(upstreams) }),
+    ...(upstreamPrefix !== undefined && { upstreamPrefix }),
     deferral: toConfig(deferral),
-    facts: { version, home: home.folder, configFile, storeFile: store, project, daemon: process, hostName, isDebug },
+    facts: {
+      ...{ version, home: home.folder, configFile, storeFile: store, project, daemon: process, hostName, isDebug },
+      isWrap,
+    },
   };
+}
+
+/** Commands are anybody's code: what an upstream is told in clear is not for them. */
+function withoutValues(upstreams: Settings["upstreams"]): Settings["upstreams"] {
+  const hide = (values: Readonly<Record<string, string>>) =>
+    Object.fromEntries(Object.entries(values).map(([name, value]) => [name, isReference(value) ? value : "…"]));
+  const shown = Object.entries(upstreams).map(([name, { env, headers, oauth, ...others }]) => {
+    const { clientSecret, ...rest } = oauth ?? {};
+    const secret = clientSecret === undefined ? {} : hide({ clientSecret });
+    return [
+      name,
+      {
+        ...others,
+        ...(env !== undefined && { env: hide(env) }),
+        ...(headers !== undefined && { headers: hide(headers) }),
+        ...(oauth !== undefined && { oauth: { ...rest, ...secret } }),
+      },
+    ];
+  });
+  return Object.fromEntries(shown);
 }
 
 function toConfig(rules: DeferralRules): DeferralConfig {

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import type { PackConfig, ServerHook, UserConfig } from "../config.ts";
+import type { PackConfig, ServerHook, UpstreamConfig, UpstreamPrefix, UserConfig } from "../config.ts";
 import type { HostOverride } from "../host/profiles.ts";
 import type { LogLevel } from "../log.ts";
 import { ensureSalt, type Home, openHome, type ProcessEnvironment, readSalt } from "../paths.ts";
+import { thisProgram } from "../program/program.ts";
 import {
   type Bundled,
   type CommandSources,
@@ -13,18 +14,20 @@ import {
   findConfigFile,
   isPackAlone,
   type ProjectScope,
-  packageVersion,
+  programVersion,
   projectParts,
 } from "../project/project.ts";
 import { readStoredConfig, readStoredNames, storeNames, unloadedNotice } from "../project/stored-project.ts";
+import { referencesIn } from "../project/variable-references.ts";
+import type { Wrap } from "../project/wrap.ts";
 import { storeOf } from "../store/open.ts";
 import type { DeferralRules } from "../task/deferral.ts";
 import { defaultQuestionMs } from "../task/limits.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
-import { expandHome } from "./check-config.ts";
+import { checkConfig, expandHome } from "./check-config.ts";
 import { deferralFrom, levelFrom, portFrom, secondsFrom } from "./from-environment.ts";
 import { checkStored, isData, loadConfig, readJsonConfig } from "./load-config.ts";
-import { lookForNames, markValues } from "./names-read.ts";
+import { lookForNames, marksOfWrap, markValues } from "./names-read.ts";
 
 /** Everything decided; nothing optional after this but what may truly be absent. */
 export interface Settings {
@@ -44,7 +47,7 @@ export interface Settings {
      * Variables whose values make another daemon: those that the config names, and those that the project's code reads.
      */
     readonly env: readonly string[];
-    /** Those that the config names. */
+    /** Those that the config names, in its `env` or for an upstream. */
     readonly named: readonly string[];
     readonly idleMs: number;
   };
@@ -71,6 +74,40 @@ export interface Settings {
   readonly diagnose: { readonly allowPrivate: boolean };
   readonly pack: Required<PackConfig>;
   readonly mcp: ServerHook | undefined;
+  /** Servers that stand behind this one, by name. */
+  readonly upstreams: Readonly<Record<string, UpstreamConfig>>;
+  readonly upstreamPrefix: UpstreamPrefix | undefined;
+  /** There is nothing but the upstreams: where it is one, it is shown as if it were connected directly. */
+  readonly isWrap: boolean;
+}
+
+/** What a server is made of that has no home, daemon or config file: one inside somebody's program. */
+export interface HomelessSettings
+  extends Pick<
+    Settings,
+    | "name"
+    | "version"
+    | "instructions"
+    | "store"
+    | "project"
+    | "environment"
+    | "toolPrefix"
+    | "logLevel"
+    | "isDebug"
+    | "deferral"
+    | "hosts"
+    | "hostName"
+    | "followUpTools"
+    | "errorsAsCompleted"
+    | "graceSeconds"
+    | "questionSeconds"
+    | "prompts"
+  > {
+  readonly home?: undefined;
+  /** What its commands are told as theirs, where they may keep things. */
+  readonly folder: string;
+  /** What its commands are told of these. */
+  readonly config: Readonly<Record<string, unknown>>;
 }
 
 /** What the command line said. */
@@ -81,6 +118,7 @@ export interface Flags {
   readonly host?: string;
   readonly allowAnonymous?: boolean;
   readonly scope?: ProjectScope;
+  readonly wrap?: Wrap;
 }
 
 const defaultPack: Required<PackConfig> = {
@@ -95,7 +133,7 @@ const defaultPack: Required<PackConfig> = {
 /** How long a daemon stays when nobody needs it. */
 const defaultIdleMs = 15 * 60_000;
 const defaultLogFiles = 3;
-const defaultGraceSeconds = 25;
+export const defaultGraceSeconds = 25;
 
 interface Surroundings {
   readonly cwd: string;
@@ -120,11 +158,12 @@ export interface KnownSettings {
 export async function loadSettings(from: Surroundings): Promise<Settings> {
   const configFile = findConfigFile(from.cwd, from.flags);
   const home = openHome(from.env);
-  return toSettings(from, configFile, configFile === undefined ? {} : await loadConfig(home, configFile), (sources) => {
+  const said = configFile === undefined ? saidElsewhere(from.flags) : await loadConfig(home, configFile);
+  return toSettings(from, configFile, said, (sources) => {
     const { names } = lookForNames(sources.folders, configFile);
     storeNames(home, projectParts(sources, configFile), names);
     // Nothing is marked where nothing is read.
-    if (names.length > 0) ensureSalt(home);
+    if (names.length > 0 || sources.wrap !== undefined) ensureSalt(home);
     return names;
   });
 }
@@ -134,7 +173,8 @@ export function readSettings(from: Surroundings): KnownSettings {
   const configFile = findConfigFile(from.cwd, from.flags);
   const home = openHome(from.env);
   const known = (sources: CommandSources) => readStoredNames(home, projectParts(sources, configFile));
-  if (configFile === undefined) return { settings: toSettings(from, undefined, {}, known), notice: undefined };
+  if (configFile === undefined)
+    return { settings: toSettings(from, undefined, saidElsewhere(from.flags), known), notice: undefined };
   if (isData(configFile))
     return { settings: toSettings(from, configFile, readJsonConfig(configFile), known), notice: undefined };
   const stored = readStoredConfig(home, configFile);
@@ -146,6 +186,13 @@ export function readSettings(from: Surroundings): KnownSettings {
   };
 }
 
+/** What is said in place of a config file: by an author's program, or on the command line. */
+function saidElsewhere({ wrap }: Flags): UserConfig {
+  if (wrap === undefined) return checkConfig(thisProgram.parts.settings, "createCli");
+  const { upstreams, prefix } = wrap;
+  return checkConfig({ upstreams, ...(prefix !== undefined && { upstreamPrefix: prefix }) }, "wrap");
+}
+
 function toSettings(
   { cwd, env, flags }: Surroundings,
   configFile: string | undefined,
@@ -153,22 +200,16 @@ function toSettings(
   namesRead: (sources: CommandSources) => readonly string[],
 ): Settings {
   const home = openHome(env);
-  const user = existsSync(home.configFile) ? readJsonConfig(home.configFile) : {};
-  const config: UserConfig = {
-    ...user,
-    ...project,
-    http: { ...user.http, ...project.http },
-    deferral: { ...user.deferral, ...project.deferral },
-    hosts: { ...user.hosts, ...project.hosts },
-    pack: { ...user.pack, ...project.pack },
-  };
-  const isDebug = env.MEANWHILE_DEBUG === "1";
+  const config = overUsers(existsSync(home.configFile) ? readJsonConfig(home.configFile) : {}, project);
+  const isDebug = env[thisProgram.variable("DEBUG")] === "1";
   const sources = commandSources(cwd, config, flags);
-  const named = config.env ?? [];
+  const { wrap } = sources;
+  const upstreams = wrap?.upstreams ?? config.upstreams ?? {};
+  const named = countedNames(config.env ?? [], referencesIn(upstreams));
   const names = countedNames(named, namesRead(sources));
   return {
-    name: config.name ?? "meanwhile",
-    version: packageVersion(),
+    name: config.name ?? thisProgram.name,
+    version: programVersion(),
     instructions: config.instructions,
     home,
     store: storeOf(home, env, cwd),
@@ -178,24 +219,24 @@ function toSettings(
       isPackAlone: isPackAlone(sources, configFile),
       env: names,
       named,
-      idleMs: secondsFrom(env, "MEANWHILE_IDLE_SECONDS") ?? defaultIdleMs,
+      idleMs: secondsFrom(env, thisProgram.variable("IDLE_SECONDS")) ?? defaultIdleMs,
     },
-    environment: markValues(home, env, names),
+    environment: { ...markValues(home, env, names), ...marksOfWrap(home, wrap) },
     configFile,
     commandFolders: sources.folders,
     bundled: sources.bundled,
-    toolPrefix: config.toolPrefix ?? "",
+    toolPrefix: wrap === undefined ? (config.toolPrefix ?? "") : "",
     http: {
-      port: flags.port ?? portFrom(env.MEANWHILE_PORT) ?? config.http?.port ?? 7337,
+      port: flags.port ?? portFrom(env[thisProgram.variable("PORT")]) ?? config.http?.port ?? 7337,
       host: flags.host ?? config.http?.host ?? "127.0.0.1",
       allowAnonymous: flags.allowAnonymous ?? config.http?.allowAnonymous ?? false,
     },
-    logLevel: levelFrom(env.MEANWHILE_LOG) ?? config.logLevel ?? (isDebug ? "debug" : "info"),
+    logLevel: levelFrom(env[thisProgram.variable("LOG")]) ?? config.logLevel ?? (isDebug ? "debug" : "info"),
     logFiles: config.logFiles ?? defaultLogFiles,
     isDebug,
     deferral: deferralFrom(env, config.deferral ?? {}),
     hosts: config.hosts ?? {},
-    hostName: env.MEANWHILE_HOST?.trim() || undefined,
+    hostName: env[thisProgram.variable("HOST")]?.trim() || undefined,
     followUpTools: config.followUpTools ?? true,
     errorsAsCompleted: config.errorsAsCompleted ?? false,
     graceSeconds: config.graceSeconds ?? defaultGraceSeconds,
@@ -204,9 +245,30 @@ function toSettings(
     diagnose: { allowPrivate: config.diagnose?.allowPrivate ?? false },
     pack: { ...defaultPack, ...config.pack, roots: (config.pack?.roots ?? defaultPack.roots).map(expandHome) },
     mcp: config.mcp,
+    upstreams,
+    upstreamPrefix: config.upstreamPrefix,
+    isWrap: wrap !== undefined,
   };
 }
 
-function projectId(parts: readonly string[]): string {
+/** What a project is made of, as its settings have it. */
+export function sourcesOf({ commandFolders, bundled, isWrap, upstreams }: Settings): CommandSources {
+  return { folders: commandFolders, bundled, ...(isWrap && { wrap: { upstreams } }) };
+}
+
+function overUsers(user: UserConfig, project: UserConfig): UserConfig {
+  return {
+    ...user,
+    ...project,
+    http: { ...user.http, ...project.http },
+    deferral: { ...user.deferral, ...project.deferral },
+    hosts: { ...user.hosts, ...project.hosts },
+    pack: { ...user.pack, ...project.pack },
+    upstreams: { ...user.upstreams, ...project.upstreams },
+  };
+}
+
+/** Names a project by what makes it up. */
+export function projectId(parts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("base64url").slice(0, 16);
 }

@@ -37,7 +37,7 @@ export interface ConfigChange {
  */
 export type EntryState = "none" | "same" | "other" | "foreign";
 
-const formats: Readonly<Record<SetupHost["format"], TextFormat>> = { json: jsonText, toml: tomlText };
+export const formats: Readonly<Record<SetupHost["format"], TextFormat>> = { json: jsonText, toml: tomlText };
 
 /** Looks without touching. Throws when the file cannot be read. */
 export function findEntry(target: SetupTarget, record: SetupRecord, entry: Entry): EntryState {
@@ -206,7 +206,7 @@ function open(target: SetupTarget) {
 }
 
 /** A file that cannot be understood is named, and left alone. */
-function refuseByName<T>(target: SetupTarget, act: () => T): T {
+export function refuseByName<T>(target: Pick<SetupTarget, "file">, act: () => T): T {
   try {
     return act();
   } catch (error) {
@@ -232,7 +232,7 @@ function without(value: unknown, [key, ...rest]: readonly string[]): unknown {
   return left === undefined || (isObject(left) && Object.keys(left).length === 0) ? others : { ...others, [key]: left };
 }
 
-function at(value: unknown, keys: readonly string[]): unknown {
+export function at(value: unknown, keys: readonly string[]): unknown {
   return keys.reduce<unknown>(
     (inner, key) => (isObject(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined),
     value,
@@ -245,10 +245,10 @@ function holds(found: unknown, entry: unknown): boolean {
   return Object.entries(entry).every(([key, value]) => holds(found[key], value));
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function toBytes(before: ConfigFile, text: string): Buffer {
+export function toBytes(before: ConfigFile, text: string): Buffer {
   return Buffer.from(`${before.mark}${text}`, "utf8");
 }

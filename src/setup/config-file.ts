@@ -16,6 +16,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { CommandError, messageOf } from "../errors.ts";
+import { thisProgram } from "../program/program.ts";
 
 /** A host's file as it is on the disk. */
 export interface ConfigFile {
@@ -91,7 +92,7 @@ export function replaceFile({ file, expected, bytes, mode }: Replacement): strin
       return [];
     }
     const made = makeFolders(path.dirname(file));
-    const workplace = mkdtempSync(path.join(path.dirname(file), ".meanwhile-"));
+    const workplace = mkdtempSync(path.join(path.dirname(file), `.${thisProgram.name}-`));
     try {
       const fresh = path.join(workplace, path.basename(file));
       writeFileSync(fresh, bytes, { mode, flush: true });

@@ -10,6 +10,14 @@ export interface Launch {
 /** Our entry, in the words of one host. */
 export type Entry = Readonly<Record<string, unknown>>;
 
+/** The words for a server that has an address; those that are missing are not written. */
+interface RemoteShape {
+  readonly url: "url" | "httpUrl" | "serverUrl";
+  readonly headers: "headers" | "http_headers";
+  readonly type?: string;
+  readonly sseType?: string;
+}
+
 /** What differs between MCP hosts; one file each in hosts/. */
 export interface SetupHost {
   readonly id: string;
@@ -26,6 +34,10 @@ export interface SetupHost {
   /** The keys that lead to the servers. */
   place(config: unknown): readonly string[];
   toEntry(launch: Launch): Entry;
+  /** How it writes a server that has an address. */
+  readonly remote: RemoteShape;
+  /** Further keys that lead to servers of the same file. */
+  otherPlaces?(config: unknown, machine: Machine): readonly (readonly string[])[];
   /** What the person does next. */
   readonly next: string;
   /** What has to be allowed before a project's entry is used. */

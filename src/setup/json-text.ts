@@ -16,8 +16,19 @@ export const jsonText: TextFormat = {
   },
   set: (text, keys, value) => setAt(text, keys, value),
   remove: (text, keys) => removeAt(text, keys),
+  spanOf: (text, keys) => {
+    const node = findNode(text, keys);
+    return node === undefined ? { from: 0, to: text.length } : { from: node.offset, to: endOf(node) };
+  },
   nothing: "{}\n",
 };
+
+function findNode(text: string, keys: readonly string[]): Node | undefined {
+  return keys.reduce<Node | undefined>(
+    (object, key) => (object?.type === "object" ? propertyOf(object, key)?.children?.[1] : undefined),
+    parseRoot(text),
+  );
+}
 
 /** Before anything calls itself once a level. */
 function checkNesting(text: string): void {

@@ -1,15 +1,22 @@
 import path from "node:path";
 import { UsageError } from "../errors.ts";
+import { thisProgram } from "../program/program.ts";
 import { flagWords, type ProjectFlags } from "../project/project.ts";
 import type { Launch } from "./host.ts";
 
-export interface LaunchFacts {
+/** What starts this program. */
+export interface StartFacts {
   /** The Node that runs this. */
   readonly node: string;
   /** The executable of this package. */
   readonly executable: string;
   readonly version: string;
   readonly isWindows: boolean;
+  /** Variables that decide where tasks are kept. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface LaunchFacts extends StartFacts {
   /**
    * The folder the server is to be started in, absolute: the project's, whose config file and commands it then finds,
    * or one that has neither.
@@ -17,8 +24,6 @@ export interface LaunchFacts {
   readonly folder: string;
   /** Which commands were asked for; the folders are absolute. */
   readonly flags: ProjectFlags;
-  /** Variables that decide where tasks are kept. */
-  readonly env: Readonly<Record<string, string>>;
 }
 
 /**
@@ -27,10 +32,23 @@ export interface LaunchFacts {
  * and run the code that lies there. What npx has fetched may be cleared away any day, so there npx is asked again.
  */
 export function toUserLaunch(facts: LaunchFacts): Launch {
-  const words = ["-C", facts.folder, "serve", ...flagWords(facts.flags)];
+  // An author's program has its own commands wherever it is started.
+  const place = thisProgram.authors === undefined ? ["-C", facts.folder] : [];
+  return start(facts, [...place, "serve", ...flagWords(facts.flags)]);
+}
+
+/**
+ * The same for a server that is put behind this one. No folder is said: the server behind works in the one that the
+ * host starts it in, and nothing else counts of what lies there.
+ */
+export function toUserWrap(facts: StartFacts, words: readonly string[]): Launch {
+  return start(facts, ["wrap", ...words]);
+}
+
+function start(facts: StartFacts, words: readonly string[]): Launch {
   if (!isFetchedByNpx(facts.executable))
     return { command: facts.node, args: [facts.executable, ...words], env: facts.env };
-  const npx = ["npx", "-y", `meanwhile@${facts.version}`, ...words];
+  const npx = ["npx", "-y", `${thisProgram.packageName}@${facts.version}`, ...words];
   const [command = "", ...args] = facts.isWindows ? ["cmd", "/c", ...npx] : npx;
   return { command, args, env: facts.env };
 }
@@ -42,7 +60,11 @@ export function toUserLaunch(facts: LaunchFacts): Launch {
 export function toProjectLaunch(project: string, flags: ProjectFlags): Launch {
   const commands = flags.commands?.map((folder) => fromHere(project, folder));
   const words = flagWords({ ...flags, ...(commands !== undefined && { commands }) });
-  return { command: "npx", args: ["--no", "meanwhile", "serve", ...words], env: {} };
+  return { command: "npx", args: ["--no", thisProgram.packageName, "serve", ...words], env: {} };
+}
+
+export function toProjectWrap(words: readonly string[]): Launch {
+  return { command: "npx", args: ["--no", thisProgram.packageName, "wrap", ...words], env: {} };
 }
 
 /** With slashes on every system, and never like a flag. */
@@ -71,5 +93,5 @@ export function toName(name: string): string {
     .replaceAll(/[^A-Za-z0-9_-]+/g, "-")
     .replaceAll(/^[-_]+|-+$/g, "")
     .slice(0, maxNameLength);
-  return fitting === "" ? "meanwhile" : fitting;
+  return fitting === "" ? thisProgram.name : fitting;
 }

@@ -1,4 +1,7 @@
 import { createHash } from "node:crypto";
+import path from "node:path";
+import { thisProgram } from "../program/program.ts";
+import { executable } from "../project/project.ts";
 import type { Deed } from "./setup-record.ts";
 
 /**
@@ -6,7 +9,15 @@ import type { Deed } from "./setup-record.ts";
  * is another tool's, and its variables may hold secrets that our server has no business with.
  */
 export function isOurEntry(found: unknown, deed: Deed | undefined): boolean {
-  return (deed?.entry !== undefined && deed.entry === digestOfEntry(found)) || startsOurServer(wordsOf(found));
+  return (
+    (deed?.entry !== undefined && deed.entry === digestOfEntry(found)) ||
+    behindVerb(wordsOf(found), "serve") !== undefined
+  );
+}
+
+/** What an entry says behind our `wrap`; undefined for one that is not behind us. */
+export function wrapWordsOf(found: unknown): readonly string[] | undefined {
+  return behindVerb(wordsOf(found), "wrap");
 }
 
 /** Tells an entry from another one, however its file is laid out. */
@@ -24,25 +35,29 @@ function sorted(value: unknown): unknown {
     .map(([key, inner]) => [key, sorted(inner)]);
 }
 
-/** What an entry runs: a program and its arguments, apart or in one list. */
-function wordsOf(found: unknown): readonly string[] {
+/** What an entry runs: a program and its arguments, apart, in one list or in an object. */
+export function wordsOf(found: unknown): readonly string[] {
   const { command, args } = (typeof found === "object" && found !== null ? found : {}) as {
     command?: unknown;
     args?: unknown;
   };
+  if (typeof command === "object" && command !== null && !Array.isArray(command)) {
+    const { path: program, args: inner } = command as { path?: unknown; args?: unknown };
+    return wordsOf({ command: program, args: inner });
+  }
   const words = [...(Array.isArray(command) ? command : [command]), ...(Array.isArray(args) ? args : [])];
   return words.every((word) => typeof word === "string") ? words : [];
 }
 
 /**
- * `node …/meanwhile.cjs serve`, `npx meanwhile serve` or `meanwhile serve`, with `-C <folder>` and flags of npx in
- * between.
+ * What stands behind a verb of ours in `node …/meanwhile.cjs serve`, `npx meanwhile serve` or `meanwhile serve`, with
+ * `-C <folder>` and flags of npx in between; for an author's program the same with its own file, package and name.
  */
-function startsOurServer(words: readonly string[]): boolean {
+function behindVerb(words: readonly string[], verb: "serve" | "wrap"): readonly string[] | undefined {
   const rest = words[0] === "cmd" && words[1]?.toLowerCase() === "/c" ? words.slice(2) : [...words];
   const program = nameOf(rest[0]);
   const at =
-    program === "meanwhile"
+    program === thisProgram.name
       ? 0
       : program === "npx"
         ? rest.findIndex((word, index) => index > 0 && !word.startsWith("-"))
@@ -50,10 +65,19 @@ function startsOurServer(words: readonly string[]): boolean {
   const isOurs =
     at === 0 ||
     (program === "npx"
-      ? /^meanwhile(@[\w.^~-]+)?$/.test(rest[at] ?? "")
-      : program === "node" && nameOf(rest[at]) === "meanwhile.cjs");
-  const said = rest.slice(at + 1);
-  return isOurs && (said[0] === "-C" ? said[2] : said[0]) === "serve";
+      ? (rest[at] ?? "").replace(/(?<=.)@[\w.^~-]+$/, "") === thisProgram.packageName
+      : program === "node" && isOurFile(rest[at] ?? ""));
+  const said = rest.slice(rest[at + 1] === "-C" ? at + 3 : at + 1);
+  return isOurs && said[0] === verb ? said.slice(1) : undefined;
+}
+
+/** Authors call their files as others do, so that one is known by its package. */
+function isOurFile(file: string): boolean {
+  const { authors } = thisProgram;
+  if (authors === undefined) return nameOf(file) === path.basename(executable());
+  const isOfPackage =
+    authors.packageName !== undefined && file.replaceAll("\\", "/").includes(`/node_modules/${authors.packageName}/`);
+  return isOfPackage || file === authors.executable;
 }
 
 /** The last part of a path of any system, without what Windows puts behind programs. */

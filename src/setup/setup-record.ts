@@ -121,7 +121,7 @@ export class SetupRecord {
     );
     const backups = readdirSync(this.#folder)
       .map((name) => path.join(this.#folder, name))
-      .filter((file) => file !== this.#file && !needed.has(file))
+      .filter((file) => /^[0-9a-f]{16}-/.test(path.basename(file)) && !needed.has(file))
       .map((file) => ({ file, at: statSync(file).mtimeMs }))
       .sort((a, b) => b.at - a.at);
     for (const { file } of backups.slice(maxBackups)) rmSync(file);

@@ -9,6 +9,8 @@ export interface TextFormat {
   set(text: string, keys: readonly string[], value: unknown): string;
   /** Takes one value away, with its key. */
   remove(text: string, keys: readonly string[]): string;
+  /** Within which part of the text one value is written. */
+  spanOf(text: string, keys: readonly string[]): { readonly from: number; readonly to: number };
   /** The text of a file with nothing in it. */
   readonly nothing: string;
 }

@@ -11,7 +11,14 @@ type Table = Record<string, unknown>;
  * those lines: it would write line ends its own way in the rest. Where servers are written otherwise (inline tables),
  * the library changes the text, and what it gives is taken only when every other line is still there.
  */
-export const tomlText: TextFormat = { read, set, remove, nothing: "" };
+export const tomlText: TextFormat = {
+  read,
+  set,
+  remove,
+  // A server may be written in several places.
+  spanOf: (text) => ({ from: 0, to: text.length }),
+  nothing: "",
+};
 
 function read(text: string): Table {
   checkNesting(text);

@@ -14,7 +14,8 @@ export interface MemoryRow {
 /** The one to claim next. */
 export function readyFor(
   rows: Iterable<MemoryRow>,
-  { project, now, taskId, except = [], environment, shares }: ClaimRequest,
+  { project, taskId, except = [], environment, shares }: ClaimRequest,
+  now: number,
 ): MemoryRow | undefined {
   const turns = new Map(shares?.turns);
   const turnOf = ({ task }: MemoryRow) => (taskId === undefined ? (turns.get(task.caller) ?? 0) : 0);

@@ -29,6 +29,7 @@ import {
 } from "../task/task.ts";
 import { apply, begin, type TaskEvent } from "../task/transitions.ts";
 import { Listeners } from "./listeners.ts";
+import { LocalClock } from "./local-clock.ts";
 import {
   beyond,
   copyOf,
@@ -48,22 +49,27 @@ export class MemoryStore implements TaskStore, Dispatcher {
   readonly #listeners = new Listeners();
   readonly #durations = new Map<string, DurationCount>();
   readonly #clock: Clock;
+  readonly #time: LocalClock;
   #lastNumber = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    this.#time = new LocalClock(clock);
+  }
+
+  now(): number {
+    return this.#time.now();
   }
 
   async create(fresh: NewTask, options: CreateOptions): Promise<Created> {
+    const now = this.now();
     const hasSameKey = ({ task }: MemoryRow) =>
       fresh.idempotencyKey !== undefined &&
       task.idempotencyKey === fresh.idempotencyKey &&
       task.caller === fresh.caller &&
       task.project === fresh.project;
-    this.#remove((row) => hasSameKey(row) && isExpired(row.task, fresh.createdAt));
-    const own = [...this.#rows.values()].filter(
-      ({ task }) => task.caller === fresh.caller && !isExpired(task, fresh.createdAt),
-    );
+    this.#remove((row) => hasSameKey(row) && isExpired(row.task, now));
+    const own = [...this.#rows.values()].filter(({ task }) => task.caller === fresh.caller && !isExpired(task, now));
     const sameKey = own.find(hasSameKey);
     if (sameKey !== undefined) return { kind: "repeated", task: copyOf(sameKey) };
     const equal = options.joinsEqual && !fresh.isCall ? equalTo(fresh, this.#rows.values()) : undefined;
@@ -74,7 +80,11 @@ export class MemoryStore implements TaskStore, Dispatcher {
     const forgotten = options.keeps === undefined ? [] : this.#forgetFirst(options.keeps, fresh.caller);
     const row: MemoryRow = {
       number: ++this.#lastNumber,
-      task: begin({ ...fresh, input: toJson(fresh.input ?? {}), questions: toJson(fresh.questions) }, options.claim),
+      task: begin(
+        { ...fresh, input: toJson(fresh.input ?? {}), questions: toJson(fresh.questions) },
+        now,
+        options.claim,
+      ),
       steps: new Map(),
     };
     this.#rows.set(fresh.taskId, row);
@@ -90,8 +100,9 @@ export class MemoryStore implements TaskStore, Dispatcher {
   async list(scope: CallerScope, filter: ListFilter): Promise<TaskPage> {
     const before = filter.cursor === undefined ? Number.POSITIVE_INFINITY : fromCursor(scope.caller, filter.cursor);
     if (before === undefined) throw new BadCursor();
+    const now = this.now();
     const rows = [...this.#rows.values()]
-      .filter(({ number, task }) => number < before && task.caller === scope.caller && !isExpired(task, scope.now))
+      .filter(({ number, task }) => number < before && task.caller === scope.caller && !isExpired(task, now))
       .filter(
         ({ task }) =>
           (filter.project === undefined || task.project === filter.project) &&
@@ -149,9 +160,9 @@ export class MemoryStore implements TaskStore, Dispatcher {
   }
 
   async claim(request: ClaimRequest): Promise<Task | undefined> {
-    const ready = readyFor(this.#rows.values(), request);
+    const ready = readyFor(this.#rows.values(), request, this.now());
     if (ready === undefined) return undefined;
-    return this.#apply(ready, { type: "claim", worker: request.worker, leaseMs: request.leaseMs }, request.now)
+    return this.#apply(ready, { type: "claim", worker: request.worker, leaseMs: request.leaseMs })
       ? copyOf(ready)
       : undefined;
   }
@@ -167,7 +178,7 @@ export class MemoryStore implements TaskStore, Dispatcher {
   keepLeases(worker: string, leaseMs: number, everyMs: number): () => void {
     let cancel = () => {};
     const beat = () => {
-      const lease = { worker, until: this.#clock.now() + leaseMs };
+      const lease = { worker, until: this.now() + leaseMs };
       for (const row of this.#heldBy(worker)) row.task = { ...row.task, lease } as Task;
       cancel = this.#clock.after(everyMs, beat);
     };
@@ -175,39 +186,34 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return () => cancel();
   }
 
-  async report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }, now: number): Promise<boolean> {
+  async report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }): Promise<boolean> {
     const progress = news.progress === undefined ? undefined : toJson(news.progress);
-    return this.#applyClaim(
-      claim,
-      { type: "report", fence: claim.fence, progress, statusMessage: news.statusMessage },
-      now,
-    );
+    return this.#applyClaim(claim, { type: "report", fence: claim.fence, progress, statusMessage: news.statusMessage });
   }
 
-  async ask(claim: Claim, question: LimitedQuestion, now: number): Promise<TaskQuestion | undefined> {
-    const isAsked = this.#applyClaim(claim, { type: "ask", fence: claim.fence, question: toJson(question) }, now);
+  async ask(claim: Claim, question: LimitedQuestion): Promise<TaskQuestion | undefined> {
+    const isAsked = this.#applyClaim(claim, { type: "ask", fence: claim.fence, question: toJson(question) });
     return isAsked ? structuredClone(this.#rows.get(claim.taskId)?.task.questions.at(-1)) : undefined;
   }
 
-  async settle(claim: Claim, outcome: TaskOutcome, now: number): Promise<boolean> {
-    return this.#applyClaim(claim, { type: "settle", fence: claim.fence, outcome: toJson(outcome) }, now);
+  async settle(claim: Claim, outcome: TaskOutcome): Promise<boolean> {
+    return this.#applyClaim(claim, { type: "settle", fence: claim.fence, outcome: toJson(outcome) });
   }
 
-  async retryLater(claim: Claim, notBefore: number, why: string, now: number): Promise<boolean> {
-    return this.#applyClaim(claim, { type: "retry", fence: claim.fence, notBefore, why }, now);
+  async retryLater(claim: Claim, delayMs: number, why: string): Promise<boolean> {
+    return this.#applyClaim(claim, { type: "retry", fence: claim.fence, delayMs, why });
   }
 
-  async giveBack(claim: Claim, now: number, why?: string): Promise<boolean> {
-    return this.#applyClaim(claim, { type: "giveBack", fence: claim.fence, why }, now);
+  async giveBack(claim: Claim, why?: string): Promise<boolean> {
+    return this.#applyClaim(claim, { type: "giveBack", fence: claim.fence, why });
   }
 
   async handOut(
     claim: Claim,
     terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules },
-    now: number,
   ): Promise<boolean> {
     const { reason, ttlMs, rules } = terms;
-    return this.#applyClaim(claim, { type: "handOut", fence: claim.fence, reason, ttlMs, rules: toJson(rules) }, now);
+    return this.#applyClaim(claim, { type: "handOut", fence: claim.fence, reason, ttlMs, rules: toJson(rules) });
   }
 
   async forget(claim: Claim): Promise<boolean> {
@@ -217,9 +223,11 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return true;
   }
 
-  async keepStep(claim: Claim, name: string, json: string): Promise<boolean> {
-    if (!this.#holds(claim)) return false;
-    this.#rows.get(claim.taskId)?.steps.set(name, json);
+  async keepStep(claim: Claim, name: string, json: string, rules?: Pick<TaskRules, "isSafe">): Promise<boolean> {
+    const row = this.#rows.get(claim.taskId);
+    if (row === undefined || !this.#holds(claim)) return false;
+    row.steps.set(name, json);
+    if (rules !== undefined) row.task = { ...row.task, rules: { ...row.task.rules, isSafe: rules.isSafe } };
     return true;
   }
 
@@ -237,26 +245,19 @@ export class MemoryStore implements TaskStore, Dispatcher {
     ];
   }
 
-  async interrupt(
-    lost: { readonly before: number } | { readonly worker: string },
-    now: number,
-  ): Promise<readonly string[]> {
-    const rows =
-      "worker" in lost
-        ? this.#heldBy(lost.worker)
-        : [...this.#rows.values()].filter(
-            ({ task }) => !isTerminal(task) && task.lease !== undefined && task.lease.until < lost.before,
-          );
-    return rows.filter((row) => this.#apply(row, { type: "interrupt" }, now)).map((row) => row.task.taskId);
+  async interrupt(worker?: string): Promise<readonly string[]> {
+    const now = this.now();
+    const isOver = ({ task }: MemoryRow) => !isTerminal(task) && task.lease !== undefined && task.lease.until < now;
+    const rows = worker === undefined ? [...this.#rows.values()].filter(isOver) : this.#heldBy(worker);
+    return rows.filter((row) => this.#apply(row, { type: "interrupt" })).map((row) => row.task.taskId);
   }
 
-  async lapse(now: number): Promise<readonly string[]> {
-    return [...this.#rows.values()]
-      .filter((row) => this.#apply(row, { type: "lapse" }, now))
-      .map((row) => row.task.taskId);
+  async lapse(): Promise<readonly string[]> {
+    return [...this.#rows.values()].filter((row) => this.#apply(row, { type: "lapse" })).map((row) => row.task.taskId);
   }
 
-  async sweep(now: number): Promise<number> {
+  async sweep(): Promise<number> {
+    const now = this.now();
     return this.#remove(({ task }) => isExpired(task, now)).length;
   }
 
@@ -268,10 +269,12 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return ids.length;
   }
 
-  async clockJumped(byMs: number, now: number): Promise<void> {
-    for (const row of this.#rows.values())
-      row.task = isTerminal(row.task) ? keptAfter(row.task, byMs, now) : queuedAfter(row.task, byMs, now);
-    this.#listeners.tellAll();
+  async putRight(): Promise<number> {
+    return await this.#time.putRight(async (byMs, now) => {
+      for (const row of this.#rows.values())
+        row.task = isTerminal(row.task) ? keptAfter(row.task, byMs, now) : queuedAfter(row.task, byMs, now);
+      this.#listeners.tellAll();
+    });
   }
 
   async recordDurations(counts: readonly DurationCount[]): Promise<void> {
@@ -297,7 +300,7 @@ export class MemoryStore implements TaskStore, Dispatcher {
 
   #own(scope: CallerScope, taskId: string): MemoryRow | undefined {
     const row = this.#rows.get(taskId);
-    return row === undefined || row.task.caller !== scope.caller || isExpired(row.task, scope.now) ? undefined : row;
+    return row === undefined || row.task.caller !== scope.caller || isExpired(row.task, this.now()) ? undefined : row;
   }
 
   #holds({ taskId, fence }: Claim): boolean {
@@ -311,16 +314,16 @@ export class MemoryStore implements TaskStore, Dispatcher {
 
   #applyOwn(scope: CallerScope, taskId: string, event: TaskEvent): boolean {
     const row = this.#own(scope, taskId);
-    return row !== undefined && this.#apply(row, event, scope.now);
+    return row !== undefined && this.#apply(row, event);
   }
 
-  #applyClaim(claim: Claim, event: TaskEvent, now: number): boolean {
+  #applyClaim(claim: Claim, event: TaskEvent): boolean {
     const row = this.#rows.get(claim.taskId);
-    return row !== undefined && this.#apply(row, event, now);
+    return row !== undefined && this.#apply(row, event);
   }
 
-  #apply(row: MemoryRow, event: TaskEvent, now: number): boolean {
-    const task = apply(row.task, event, now);
+  #apply(row: MemoryRow, event: TaskEvent): boolean {
+    const task = apply(row.task, event, this.now());
     if (task === undefined) return false;
     row.task = task;
     if (isTerminal(task)) row.steps.clear();

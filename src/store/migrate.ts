@@ -1,4 +1,5 @@
 import { RuntimeError } from "../errors.ts";
+import { thisProgram } from "../program/program.ts";
 
 /** Numbered changes of a schema, in their order; the last one's number is the schema's version. */
 export interface Migrations {
@@ -11,10 +12,9 @@ export function pendingMigrations(version: number, migrations: Migrations, file:
   if (version > known) {
     throw new RuntimeError(
       "SCHEMA_NEWER",
-      `${file} was written by a newer Meanwhile (schema ${version}, this one knows ${known}); update Meanwhile, or point MEANWHILE_STORE at another file.`,
+      `${file} was written by a newer ${thisProgram.title} (schema ${version}, this one knows ${known}); update ${thisProgram.title}, or point ${thisProgram.variable("STORE")} at another file.`,
       {
-        forClients:
-          "The task database was written by a newer Meanwhile than this server's; whoever runs the server has to update it.",
+        forClients: `The task database was written by a newer ${thisProgram.title} than this server's; whoever runs the server has to update it.`,
       },
     );
   }

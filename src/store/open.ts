@@ -3,14 +3,18 @@ import path from "node:path";
 import { type Clock, systemClock } from "../clock.ts";
 import { type Logger, silentLog } from "../log.ts";
 import { type Home, type ProcessEnvironment, refuse } from "../paths.ts";
+import { thisProgram } from "../program/program.ts";
 import { system } from "../system/system.ts";
 import type { Dispatcher } from "../task/dispatcher.ts";
 import type { TaskStore } from "../task/store.ts";
 
 /**
  * Which store there is, and how to get at it. A store is named by one word, the setting `store`; that it is the path of
- * an SQLite file is known here and below alone.
+ * an SQLite file, or the memory of this process, is known here and below alone.
  */
+
+/** Keeps nothing beyond the life of this process. */
+export const memoryStore = ":memory:";
 
 /** Keeps the tasks, and says which of them is next. */
 export interface Store extends TaskStore, Dispatcher {}
@@ -27,6 +31,10 @@ const goneCheckMs = 1_000;
 /** Opens a store; makes it, for its user alone, when it is missing. */
 export async function openStore(store: string, options: StoreOptions = {}): Promise<Store> {
   const { clock = systemClock, log = silentLog, isPatient = false } = options;
+  if (store === memoryStore) {
+    const { MemoryStore } = await import("./memory-store.ts");
+    return new MemoryStore(clock);
+  }
   const { SqliteStore } = await import("./sqlite/sqlite-store.ts");
   const opened = new SqliteStore(store, clock, log);
   if (!isPatient) opened.open();
@@ -35,7 +43,7 @@ export async function openStore(store: string, options: StoreOptions = {}): Prom
 
 /** Whether there is anything to open yet; makes nothing. */
 export async function storeExists(store: string): Promise<boolean> {
-  return existsSync(store);
+  return store === memoryStore || existsSync(store);
 }
 
 /** Calls back, once, when somebody has taken away a store that was there; until the returned function is called. */
@@ -50,11 +58,21 @@ export function onStoreGone(store: string, clock: Clock, listener: () => void): 
 
 /** The store that the environment names, or the home's. Throws when others may have had their hands in it. */
 export function storeOf(home: Home, env: ProcessEnvironment, cwd: string): string {
-  if (!env.MEANWHILE_STORE) return home.tasksFile;
-  const file = path.resolve(cwd, env.MEANWHILE_STORE);
-  // Whoever may write beside a database can lay a log there, which is carried over into it.
-  const parts = [path.dirname(file), file, ...["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`)];
-  const cure = "set MEANWHILE_STORE to a file in a folder of your own";
-  refuse(system.refusalOf(parts.map((part) => ({ file: part, isRootTrusted: true, cure }))));
+  const named = env[thisProgram.variable("STORE")];
+  if (!named) return home.tasksFile;
+  const file = path.resolve(cwd, named);
+  refuseShared(file, `set ${thisProgram.variable("STORE")} to a file in a folder of your own`);
   return file;
+}
+
+/** Throws when others may have had their hands in a store, or in what is kept `beside` it. */
+export function refuseShared(file: string, cure: string, beside: readonly string[] = []): void {
+  // Whoever may write beside a database can lay a log there, which is carried over into it.
+  const parts = [
+    path.dirname(file),
+    file,
+    ...["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`),
+    ...beside,
+  ];
+  refuse(system.refusalOf(parts.map((part) => ({ file: part, isRootTrusted: true, cure }))));
 }

@@ -14,12 +14,15 @@ import {
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { RuntimeError } from "../errors.ts";
+import { thisProgram } from "../program/program.ts";
 import type { FileRule, OwnSocket, System } from "./system.ts";
 
 /** What Linux and macOS have in common: files have an owner and a mode, sockets are files, processes are in groups. */
 export const posix = {
   ownGroup: { detached: true, windowsHide: true },
   askToEnd: (pid) => send(pid, "SIGTERM"),
+  // Below these there is no group of one process.
+  askGroupToEnd: (pid) => void (pid > 1 && send(-pid, "SIGTERM")),
   killGroup,
   refusalOf: (rules) => {
     for (const rule of rules) {
@@ -167,8 +170,8 @@ function placeSocket(file: string, last: string | undefined): string {
   return path.join(folder ?? makeSpare(name), name);
 }
 
-const usualFolder = () => path.join(tmpdir(), `meanwhile-${ownUid()}`);
-const isSpare = (folder: string) => new RegExp(`^meanwhile-${ownUid()}-\\w{6}$`).test(path.basename(folder));
+const usualFolder = () => path.join(tmpdir(), `${thisProgram.name}-${ownUid()}`);
+const isSpare = (folder: string) => new RegExp(`^${thisProgram.name}-${ownUid()}-\\w{6}$`).test(path.basename(folder));
 
 /** Of two temporary folders, the first whose path is short enough. */
 function makeSpare(name: string): string {
@@ -197,7 +200,8 @@ function refusalOfSocket(name: string): string | undefined {
   if (stat === undefined) return undefined;
   if (stat.isSymbolicLink()) return `${name} is a symbolic link; remove it`;
   if (!stat.isSocket()) return `${name} is not a socket; remove it`;
-  if (!isOurs(stat.uid)) return `${name} belongs to another user; remove it, or use another MEANWHILE_HOME`;
+  if (!isOurs(stat.uid))
+    return `${name} belongs to another user; remove it, or use another ${thisProgram.variable("HOME")}`;
   return undefined;
 }
 

@@ -11,6 +11,14 @@ export function endStrays(leader: number, mark: string): number[] {
   return strays;
 }
 
+/** Ends all who have inherited a mark, and what is in their groups; tells how many they were. */
+export function endMarked(mark: string): number {
+  const others = system.processes().flatMap(({ pid }) => (pid === process.pid ? [] : [pid]));
+  const marked = system.markedOf(others, mark);
+  for (const pid of marked) system.killGroup(pid);
+  return marked.length;
+}
+
 function straysOf(leader: number, mark: string): number[] {
   const all = system.processes();
   const known = new Map(all.map((one) => [one.pid, one]));

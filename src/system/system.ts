@@ -29,6 +29,8 @@ export interface System {
   readonly ownGroup: { readonly detached: boolean; readonly windowsHide: true };
   /** Asks a process to end by a signal; where there are none, it is killed. */
   askToEnd(pid: number): void;
+  /** The same for all of a group, by the process that leads it. */
+  askGroupToEnd(pid: number): void;
   /** Kills a process and all it has started, when it leads a group; does nothing when they are gone, or not ours. */
   killGroup(pid: number): void;
   /** False when nearly all file descriptors of this process are taken; true where that cannot be known. */

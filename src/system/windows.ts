@@ -1,5 +1,6 @@
 import { lstatSync, mkdirSync } from "node:fs";
 import { homedir } from "node:os";
+import { thisProgram } from "../program/program.ts";
 import { accessScript, readRefusal, rulesToAsk } from "./access-list.ts";
 import { isTaken } from "./posix.ts";
 import { type Programs, rememberStarts, systemPrograms } from "./programs.ts";
@@ -40,6 +41,7 @@ export function createWindows(programs: Programs = systemPrograms): System {
     memoryCheckMs: 2_000,
     ownGroup: { detached: false, windowsHide: true },
     askToEnd: killTree,
+    askGroupToEnd: killTree,
     killGroup: killTree,
     hasDescriptorsLeft: () => true,
     refusalOf(rules) {
@@ -57,9 +59,10 @@ export function createWindows(programs: Programs = systemPrograms): System {
       if (!lstatSync(folder).isDirectory()) throw new Error(`${folder} is not a folder`);
     },
     fitsSocket: () => false,
-    placeSocket: () => `\\\\.\\pipe\\meanwhile-${randomName()}`,
+    placeSocket: () => `\\\\.\\pipe\\${thisProgram.name}-${randomName()}`,
     ownSocket: (name) => new NamedPipe(name),
-    refusalOfSocket: (name) => (name.startsWith("\\\\.\\pipe\\meanwhile-") ? undefined : `${name} is no pipe of ours`),
+    refusalOfSocket: (name) =>
+      name.startsWith(`\\\\.\\pipe\\${thisProgram.name}-`) ? undefined : `${name} is no pipe of ours`,
     areSocketsSeen: true,
   };
 }

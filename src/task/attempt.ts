@@ -6,7 +6,7 @@ import { failpoint } from "../failpoint.ts";
 import { ClaimedTask, type ClaimedTaskOptions } from "./claimed-task.ts";
 import type { RunIsolated } from "./isolated/isolation.ts";
 import { KeptSteps, Runner, type RunnerOptions } from "./runner.ts";
-import type { Task } from "./task.ts";
+import type { Task, TaskRules } from "./task.ts";
 import { notLoaded, notRun, withSentence } from "./task-outcome.ts";
 
 export interface AttemptOptions extends ClaimedTaskOptions, RunnerOptions {
@@ -36,6 +36,7 @@ export class Attempt implements Door {
   /** When the outcome is recorded too, and there is nothing left to do. */
   readonly ended: Promise<void>;
   readonly isTask = true;
+  #isLeaving = false;
 
   constructor(options: AttemptOptions, { task, entry, mayBegin }: Begun) {
     this.#options = options;
@@ -55,7 +56,8 @@ export class Attempt implements Door {
 
   /** Its process is about to end. What is safe to run again is stopped and given back; the rest may go on. */
   leave(): void {
-    if (this.#record.task.rules.isSafe) this.stop(new ShuttingDown());
+    this.#isLeaving = true;
+    if (this.#record.isSafe) this.stop(new ShuttingDown());
   }
 
   /** True while it waits for a person. */
@@ -87,7 +89,7 @@ export class Attempt implements Door {
     const kept = new Map(await this.#runner.insist(() => this.#options.store.steps(taskId)));
     // Steps go with the end of their task: whoever comes after it finds none, and would do again what was done.
     if (attempts + crashes > 1 && kept.size === 0) await this.#record.look();
-    const steps = new KeptSteps((name, json) => this.#record.keepStep(name, json), kept);
+    const steps = new KeptSteps((name, json, rules) => this.#keep(name, json, rules), kept);
     return await this.#runner.run(entry, {
       door: this,
       steps,
@@ -96,9 +98,17 @@ export class Attempt implements Door {
     });
   }
 
+  async #keep(step: string, json: string, rules?: Pick<TaskRules, "isSafe">): Promise<void> {
+    if (rules === undefined) return await this.#record.keepStep(step, json);
+    await this.#record.leave({ step, json, isSafe: rules.isSafe });
+    if (this.#isLeaving) this.leave();
+  }
+
   /** How it is run in a child process; undefined where it runs in this one. */
   #elsewhere({ command, file }: CatalogEntry): RunIsolated | undefined {
     const { runIsolated, runApart } = this.#options;
+    // Its server is here.
+    if (command.foreign !== undefined) return undefined;
     if (command.isolation === "process") return runIsolated;
     // Of all that ran where a worker died any may have ended it. In a process of its own a crash names its culprit, and
     // hurts nobody else.

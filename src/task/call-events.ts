@@ -1,19 +1,19 @@
 import type { Clock } from "../clock.ts";
 import type { CallRequest, Timing } from "./call-request.ts";
 import type { Inline } from "./decisions.ts";
+import type { HeldCall } from "./held-call.ts";
 import type { Worker } from "./worker.ts";
 
 /** What can happen while somebody waits for a call. */
-export type CallEvent = "ended" | "asked" | "late" | "cancelled" | "lost" | "leaving";
+export type CallEvent = "ended" | "asked" | "long" | "late" | "cancelled" | "lost" | "leaving";
 
 /** Which events make a task of a running call, and why. */
-export const handOutReasons: Partial<
-  Record<CallEvent, (request: CallRequest, decision: Inline) => string | undefined>
-> = {
-  late: (_request, decision) => decision.reason,
+export const handOutReasons: Partial<Record<CallEvent, (decision: Inline) => string | undefined>> = {
+  late: (decision) => decision.reason,
   lost: () => "its client went away",
   leaving: () => "its server was told to stop",
-  asked: ({ whenAsked }) => (whenAsked === "elicit" ? undefined : "it asked a question"),
+  asked: () => "it asked a question",
+  long: ({ deferAs }) => (deferAs === "task" ? "its server has made a task of it" : undefined),
 };
 
 interface Listening {
@@ -78,5 +78,34 @@ export class Mailbox {
       : new Promise((resolve) => {
           this.#waiting = resolve;
         });
+  }
+}
+
+/** Rings for whoever listens to a task that takes long, as its server says: now or later. */
+export class Bells {
+  readonly #rung = new Set<string>();
+  readonly #listeners = new Map<string, Set<() => void>>();
+
+  /** Beside who waits for the call itself. */
+  pass(event: CallEvent, call: HeldCall, mail: Mailbox): void {
+    mail.put(event);
+    if (event === "long") this.#ring(call);
+  }
+
+  #ring({ taskId, ended }: Pick<HeldCall, "taskId" | "ended">): void {
+    if (taskId === undefined) return;
+    this.#rung.add(taskId);
+    void ended.then(() => this.#rung.delete(taskId));
+    for (const listener of this.#listeners.get(taskId) ?? []) listener();
+  }
+
+  listen(taskId: string, listener: () => void): () => void {
+    const listeners = this.#listeners.get(taskId) ?? new Set();
+    this.#listeners.set(taskId, listeners.add(listener));
+    if (this.#rung.has(taskId)) listener();
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0) this.#listeners.delete(taskId);
+    };
   }
 }

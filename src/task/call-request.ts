@@ -1,5 +1,6 @@
 import type { CatalogEntry } from "../command/catalog.ts";
-import type { LogLine, Origin } from "../command/context.ts";
+import type { LogLine, Origin, Question } from "../command/context.ts";
+import type { JsonObject } from "../command/foreign.ts";
 import type { HostLimit } from "../host/profiles.ts";
 import type { ClientTakes } from "./deferral.ts";
 import type { EndedCall } from "./ended-call.ts";
@@ -17,11 +18,15 @@ export interface Timing {
 export interface CallWatcher {
   progress(update: ProgressUpdate, timing: Timing): void;
   log(line: LogLine): void;
+  /** What a server behind the command tells the client, word for word. */
+  notify?(method: string, params: JsonObject): void;
+  /** Ends the stream on which the client waits; undefined where it could not come back. */
+  readonly hangUp?: (() => void) | undefined;
   /** Resolves when there is room for this result on its way to the client; undefined when there is. */
   room?(data: unknown): Promise<unknown> | undefined;
   /** Nothing was heard for a while, and the host should not take that for a death. */
   beat(timing: Timing): void;
-  /** Only where `whenAsked` is `elicit`: these questions are open; answer them through the engine. */
+  /** Only where `whenAsked` says `elicit`: these questions are open; answer them through the engine. */
   questions(task: Task, open: readonly TaskQuestion[]): void;
 }
 
@@ -30,6 +35,8 @@ export interface CallingClient extends ClientTakes {
   /** 2025-11-25 by `params.task`; 2026-07-28 by a hint of ours. */
   readonly asked: { readonly ttlMs: unknown } | undefined;
 }
+
+export type WhenAsked = "elicit" | "park" | "handOut";
 
 /** One request to run a command, from somebody who waits. */
 export interface CallRequest {
@@ -42,12 +49,15 @@ export interface CallRequest {
   readonly progressToken: string | number | undefined;
   readonly isNew: boolean;
   readonly idempotencyKey: string | undefined;
+  /** What it asks goes out ahead: it becomes a task with the answers. */
+  readonly asksAhead?: boolean;
   /** What was asked and answered ahead of the run. */
   readonly answered: readonly TaskQuestion[];
   /**
-   * A question: is put to the person while the call waits; sends the call back with it; or makes a task of the call.
+   * Such questions: are put to the client while the call waits; send the call back with them; or make a task of the
+   * call.
    */
-  readonly whenAsked: "elicit" | "park" | "handOut";
+  readonly whenAsked: (questions: readonly Question[]) => WhenAsked;
   /** Why a question finds nobody, where calls are not deferred. */
   readonly whyNoAnswer: string;
   readonly watcher: CallWatcher;
@@ -89,4 +99,12 @@ export function toCreation(request: CallRequest, reason: string): CreateRequest 
     reason,
     ...(idempotencyKey !== undefined && { idempotencyKey }),
   };
+}
+
+/** What a caller is told who was attached to a run. */
+export function joinedNote(task: Task, isRepeated: boolean, now: number): string {
+  const seconds = Math.max(0, Math.round((now - task.createdAt) / 1000));
+  return isRepeated
+    ? `This idempotency key started the run ${seconds} s ago; a fresh key starts another.`
+    : `Joined the run started ${seconds} s ago; _meta["meanwhile/new"]: true starts another.`;
 }

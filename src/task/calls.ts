@@ -1,12 +1,13 @@
 import { type Clock, nextTurn } from "../clock.ts";
-import { anonymousKey } from "../command/caller.ts";
+import type { Question } from "../command/context.ts";
 import type { Outcome } from "../command/outcome.ts";
 import { Cancelled, CommandError, isStoreError, ShuttingDown } from "../errors.ts";
 import type { Logger } from "../log.ts";
-import { type CallEvent, handOutReasons, listenFor, Mailbox } from "./call-events.ts";
-import { type CallEnding, type CallRequest, toCreation } from "./call-request.ts";
+import { Bells, type CallEvent, handOutReasons, listenFor, Mailbox } from "./call-events.ts";
+import { type CallEnding, type CallRequest, joinedNote, toCreation, type WhenAsked } from "./call-request.ts";
 import { Decisions, type Inline, nothingDeferred } from "./decisions.ts";
 import type { Decision, DeferralRules } from "./deferral.ts";
+import { dismissUnanswerable } from "./dismiss-unanswerable.ts";
 import { EndedCall, type EndedCallOptions } from "./ended-call.ts";
 import type { Engine } from "./engine.ts";
 import type { HeldCall } from "./held-call.ts";
@@ -39,6 +40,7 @@ export class Calls {
   readonly engine: Engine;
   readonly #options: CallsOptions;
   readonly #held = new Shares(callPlaces);
+  readonly #long = new Bells();
   readonly #decisions: Decisions;
 
   constructor(options: CallsOptions) {
@@ -81,7 +83,12 @@ export class Calls {
     });
     worker.start();
     await this.#cancelTakenBack(task, request, isJoined);
-    return { kind: "deferred", as: decision.as, task, note: isJoined ? this.#joined(task, isRepeated) : undefined };
+    return {
+      kind: "deferred",
+      as: decision.as,
+      task,
+      note: isJoined ? this.#joined(task, isRepeated) : undefined,
+    };
   }
 
   /** To be remembered it has to be a task from the start, though it is answered like any call. */
@@ -132,7 +139,8 @@ export class Calls {
 
   /** Runs it here, and hands it out when the client cannot wait any longer. */
   #run(request: CallRequest, decision: Inline, outlook: Outlook): CallEnding | Promise<CallEnding> {
-    const canAsk = request.whenAsked !== "handOut" || decision.deferAs !== undefined;
+    const canAsk = (question: Question) =>
+      request.whenAsked([question]) !== "handOut" || decision.deferAs !== undefined;
     const call = this.#options.worker.runCall(request, { outlook, canAsk });
     const { outcome } = call;
     return outcome instanceof Promise
@@ -171,7 +179,7 @@ export class Calls {
   async #hold(call: HeldCall, request: CallRequest, decision: Inline): Promise<CallEnding> {
     const { worker, clock } = this.#options;
     const mail = new Mailbox();
-    worker.holdCall(call, () => mail.put("asked"));
+    worker.holdCall(call, (event) => this.#long.pass(event, call, mail));
     void call.ended.then(this.#held.take(request.caller));
     void Promise.resolve(call.outcome).then(() => mail.put("ended"));
     const stopListening = listenFor(request, decision, { mail, worker, clock, timing: () => call.timing });
@@ -186,7 +194,6 @@ export class Calls {
   }
 
   async #untilAnswered(call: HeldCall, mail: Mailbox, request: CallRequest, decision: Inline): Promise<CallEnding> {
-    const { engine } = this.#options;
     let isCancelled = false;
     for (;;) {
       const event = await mail.next();
@@ -195,19 +202,25 @@ export class Calls {
       if (event === "cancelled") call.stop(new Cancelled());
       // What its client wants no longer only has to end.
       if (isCancelled) continue;
-      if (event === "asked" && request.whenAsked === "elicit") {
-        const task = await engine.get(request.caller, call.taskId);
-        request.watcher.questions(task, openQuestions(task));
-      }
-      const why = handOutReasons[event]?.(request, decision);
+      const how = event === "asked" ? await this.#show(call, request) : undefined;
+      const why = how === "elicit" ? undefined : handOutReasons[event]?.(decision);
       const handedOut = why === undefined ? undefined : await this.#handOut(call, request, why);
       if (handedOut === undefined && event === "leaving") return await this.#leaveUnkept(call, request);
       if (handedOut === undefined) continue;
-      const task = await this.#dismissUnanswerable(handedOut, request);
+      const task = await dismissUnanswerable(handedOut, request, this.#options.engine);
       await this.#cancelTakenBack(task, request, false);
-      if (event === "asked" && request.whenAsked === "park") return { kind: "asked", task };
+      if (how === "park") return { kind: "asked", task };
       return this.#deferred(event, decision, task, undefined);
     }
+  }
+
+  /** What becomes of a call that asks; where its client is asked while it waits, that is done. */
+  async #show(call: HeldCall, { caller, whenAsked, watcher }: CallRequest): Promise<WhenAsked> {
+    const task = await this.#options.engine.get(caller, call.taskId);
+    const open = openQuestions(task);
+    const how = open.length === 0 ? "elicit" : whenAsked(open);
+    if (how === "elicit") watcher.questions(task, open);
+    return how;
   }
 
   /** Where its client takes neither a task nor a handle, a call becomes a task only for those who come later. */
@@ -221,7 +234,7 @@ export class Calls {
   async #leaveUnkept(call: HeldCall, request: CallRequest): Promise<CallEnding> {
     const outcome = await Promise.race([call.outcome, nextTurn()]);
     if (outcome !== undefined) return this.#ended(call, outcome, request);
-    const { isSafe } = rulesOf(request.entry.command);
+    const isSafe = call.mayBeRepeated;
     if (isSafe) call.stop(new ShuttingDown());
     call.release();
     return { kind: "left", taskId: undefined, isSafe };
@@ -230,15 +243,6 @@ export class Calls {
   /** Taken back while it was being made a task: nobody has its id. */
   async #cancelTakenBack(task: Task, { gone, isLost, caller }: CallRequest, isJoined: boolean): Promise<void> {
     if (gone.aborted && !isLost() && !isJoined) await this.#options.engine.cancel(caller, task.taskId, undelivered);
-  }
-
-  /** A confirmation of somebody who cannot be told apart can be given nowhere else than in the call itself. */
-  async #dismissUnanswerable(task: Task, { caller, whenAsked }: CallRequest): Promise<Task> {
-    const { engine } = this.#options;
-    const keys = openQuestions(task).filter(({ isConfirmation }) => isConfirmation);
-    if (caller !== anonymousKey || whenAsked === "park" || keys.length === 0) return task;
-    for (const { key } of keys) await engine.answer(caller, task.taskId, { [key]: { action: "cancel" } });
-    return await engine.get(caller, task.taskId);
   }
 
   /** Undefined when it could not be handed out: then the client has to wait on. */
@@ -287,6 +291,7 @@ export class Calls {
     const timing = () => timingOf(begun, clock.now());
     const mail = new Mailbox();
     const stopListening = listenFor(request, decision, { mail, worker, clock, timing });
+    const stopHearing = this.#long.listen(begun.taskId, () => decision.deferAs === "task" && mail.put("long"));
     const shown = new Set<string>();
     const stop = new AbortController();
     const isNews = (task: Task) => isTerminal(task) || openQuestions(task).some(({ key }) => !shown.has(key));
@@ -304,8 +309,9 @@ export class Calls {
             return this.#toEnded({ outcome: outcomeOf(event), taskId: event.taskId, note }, caller);
           const open = openQuestions(event);
           for (const { key } of open) shown.add(key);
-          if (request.whenAsked === "park") return { kind: "asked", task: event };
-          if (request.whenAsked === "elicit") watcher.questions(event, open);
+          const how = request.whenAsked(open);
+          if (how === "park") return { kind: "asked", task: event };
+          if (how === "elicit") watcher.questions(event, open);
           else if (decision.deferAs !== undefined) return { kind: "deferred", as: decision.deferAs, task: event, note };
           else if (isOwn)
             await engine.cancel(caller, event.taskId, `It asks «${open[0]?.message}», and ${request.whyNoAnswer}.`);
@@ -318,6 +324,7 @@ export class Calls {
     } finally {
       stop.abort(new Cancelled());
       stopListening();
+      stopHearing();
       giveBack();
     }
   }
@@ -331,10 +338,7 @@ export class Calls {
   }
 
   #joined(task: Task, isRepeated: boolean): string {
-    const seconds = Math.max(0, Math.round((this.#options.clock.now() - task.createdAt) / 1000));
-    return isRepeated
-      ? `This idempotency key started the run ${seconds} s ago; a fresh key starts another.`
-      : `Joined the run started ${seconds} s ago; _meta["meanwhile/new"]: true starts another.`;
+    return joinedNote(task, isRepeated, this.#options.clock.now());
   }
 }
 

@@ -9,7 +9,7 @@ import type { EndedTasks } from "./ended.ts";
 import { Inputs } from "./inputs.ts";
 import { questionLimitMs } from "./limits.ts";
 import { ProgressTrack } from "./progress.ts";
-import { retryAt } from "./retry.ts";
+import { retryDelay } from "./retry.ts";
 import { forCommands } from "./runner.ts";
 import type { Claim, TaskStore } from "./store.ts";
 import { isTerminal, maxOwnCrashes, type Task, type TaskOutcome, type TaskProgress, type TaskRules } from "./task.ts";
@@ -28,6 +28,13 @@ export interface ClaimedTaskOptions {
   readonly onClaim?: () => void;
   /** Knows which tasks wait for their command. */
   readonly absences?: Absences;
+}
+
+/** Where a run stands, as JSON, by its own word; and whether another attempt may go on from there. */
+export interface LeftBehind {
+  readonly step: string;
+  readonly json: string;
+  readonly isSafe: boolean;
 }
 
 /** What a call becomes a task with. */
@@ -51,6 +58,12 @@ export class ClaimedTask {
   readonly #stopWatching: () => void;
   #task: Task;
   #isStopped = false;
+  /** What a call has left behind, as long as it is one: only a task is ever run again. */
+  #left: LeftBehind | undefined;
+  #saidSafe: boolean | undefined;
+  #lastWord: LeftBehind | undefined;
+  /** What depends on the last word of the run is written one after the other. */
+  #turn: Promise<unknown> | undefined;
 
   /** `stop` is called when the task was cancelled, or is somebody else's. */
   constructor(options: ClaimedTaskOptions, task: Task, stop: (reason: Error) => void) {
@@ -65,6 +78,11 @@ export class ClaimedTask {
 
   get task(): Task {
     return this.#task;
+  }
+
+  /** Running it again after a crash does no harm: by the last word of the run, where it has said one. */
+  get isSafe(): boolean {
+    return this.#saidSafe ?? this.#task.rules.isSafe;
   }
 
   announce(text: string): void {
@@ -88,28 +106,47 @@ export class ClaimedTask {
 
   /** Every question is on record before anybody sees it; `onAsked` is called then. */
   ask(question: Question, signal: AbortSignal, onAsked: () => void): Promise<Answer> {
-    const { store, clock, questionMs } = this.#options;
-    const terms = { now: () => clock.now(), limitMs: questionLimitMs(this.#task, questionMs) };
-    this.#inputs ??= new Inputs(store, this.#claim, this.#task, terms);
+    const { store, questionMs } = this.#options;
+    this.#inputs ??= new Inputs(store, this.#claim, this.#task, questionLimitMs(this.#task, questionMs));
     const inputs = this.#inputs;
     return forCommands(() => inputs.ask(question, signal, onAsked));
   }
 
-  async keepStep(name: string, json: string): Promise<void> {
-    const isKept = await forCommands(() => this.#options.store.keepStep(this.#claim, name, json));
+  async keepStep(name: string, json: string, rules?: Pick<TaskRules, "isSafe">): Promise<void> {
+    const isKept = await forCommands(() => this.#options.store.keepStep(this.#claim, name, json, rules));
     if (!isKept) throw new Cancelled("The task is no longer ours.");
   }
 
-  /** Makes an ordinary task of a call; false when it cannot be one any more. */
+  /** In place of what was left before. Of a call it is written when that becomes a task. */
+  async leave(left: LeftBehind): Promise<void> {
+    this.#lastWord = left;
+    // Until it is written the worse of both holds.
+    if (!left.isSafe) this.#saidSafe = false;
+    await this.#inTurn(async () => {
+      if (this.#task.isCall) this.#left = left;
+      else await this.keepStep(left.step, left.json, { isSafe: left.isSafe });
+      if (this.#lastWord === left) this.#saidSafe = left.isSafe;
+    });
+  }
+
+  /** Makes an ordinary task of a call; false when it cannot be one any more. What it has left behind rules. */
   handOut(terms: HandOutTerms): Promise<boolean> {
-    const { store, clock } = this.#options;
-    return store.handOut(this.#claim, terms, clock.now());
+    return this.#inTurn(async () => {
+      const { store } = this.#options;
+      const { isSafe = terms.rules.isSafe, step, json } = this.#left ?? {};
+      const rules = { ...terms.rules, isSafe };
+      // Ahead, while a crash is still that of a call.
+      const isKept = step === undefined || (await store.keepStep(this.#claim, step, json ?? "", rules));
+      const isDone = isKept && (await store.handOut(this.#claim, { ...terms, rules }));
+      if (isDone) this.#task = { ...this.#task, isCall: false, rules };
+      return isDone;
+    });
   }
 
   /** Reads it again. */
   async refresh(): Promise<Task | undefined> {
-    const { store, clock } = this.#options;
-    const task = await store.get({ caller: this.#task.caller, now: clock.now() }, this.#claim.taskId);
+    const { caller } = this.#task;
+    const task = await this.#options.store.get({ caller }, this.#claim.taskId);
     this.#task = task ?? this.#task;
     return task;
   }
@@ -127,8 +164,12 @@ export class ClaimedTask {
   }
 
   /** Puts on record what the run came to; true when that was its result, and it counts. */
-  async conclude(outcome: Outcome, stopReason: Error | undefined): Promise<boolean> {
-    const { store, clock, log, absences } = this.#options;
+  conclude(outcome: Outcome, stopReason: Error | undefined): Promise<boolean> {
+    return this.#inTurn(() => this.#conclude(outcome, stopReason));
+  }
+
+  async #conclude(outcome: Outcome, stopReason: Error | undefined): Promise<boolean> {
+    const { store, log, absences } = this.#options;
     const task = this.#task;
     const claim = this.#claim;
     const isStopped = stopReason instanceof ShuttingDown;
@@ -136,12 +177,12 @@ export class ClaimedTask {
     if (!isAbsent) absences?.forget(task.taskId);
     // Nothing of it has run, so giving it back is safe for any command.
     else if (isStopped || absences?.mayWait(task) === true) {
-      await store.giveBack(claim, clock.now(), absentMessage(task.command));
+      await store.giveBack(claim, absentMessage(task.command));
       return false;
     }
     if (isStopped && outcome.ending !== "completed") {
-      if (task.rules.isSafe) await store.giveBack(claim, clock.now());
-      else await store.settle(claim, interruptedOutcome(false, 1), clock.now());
+      if (this.isSafe) await store.giveBack(claim);
+      else await store.settle(claim, interruptedOutcome(false, 1));
       return false;
     }
     if (outcome.ending === "failed" && outcome.cause === "crash") {
@@ -149,14 +190,13 @@ export class ClaimedTask {
       return false;
     }
     const final = toTaskOutcome(outcome, task.command);
-    const again = retryAt(task, final, clock.now());
-    if (again !== undefined && final.ending === "failed") {
-      const seconds = Math.round((again - clock.now()) / 1000);
+    const delayMs = retryDelay(task, final);
+    if (delayMs !== undefined && final.ending === "failed") {
+      const seconds = Math.round(delayMs / 1000);
       await store.retryLater(
         claim,
-        again,
+        delayMs,
         `Attempt ${task.attempts} failed (${final.message}); trying again in ${seconds} s.`,
-        clock.now(),
       );
       return false;
     }
@@ -169,12 +209,11 @@ export class ClaimedTask {
 
   /** Where the record is gone for good nobody can ever read it there, so it is told from memory without one. */
   async #settle(outcome: TaskOutcome): Promise<boolean> {
-    const { store, clock, ended } = this.#options;
-    const now = clock.now();
-    const settled = apply(this.#task, { type: "settle", fence: this.#claim.fence, outcome }, now);
+    const { store, ended } = this.#options;
+    const settled = apply(this.#task, { type: "settle", fence: this.#claim.fence, outcome }, store.now());
     const remember = () => void (settled !== undefined && isTerminal(settled) && ended?.keep(settled));
     try {
-      const isSettled = await store.settle(this.#claim, outcome, now);
+      const isSettled = await store.settle(this.#claim, outcome);
       if (isSettled) remember();
       return isSettled;
     } catch (error) {
@@ -184,37 +223,42 @@ export class ClaimedTask {
   }
 
   /**
-   * The child process died, not we, and nothing else ran in it: a failed attempt, of which a safe command has three at
-   * least.
+   * The child process died, or the server behind the command, not we: a failed attempt, of which a safe command has
+   * three at least.
    */
   async #afterCrash(message: string): Promise<void> {
-    const { store, clock } = this.#options;
+    const { store } = this.#options;
     const { rules, attempts } = this.#task;
-    const mayRunAgain = rules.isSafe && attempts < Math.max(maxOwnCrashes, rules.maxAttempts);
-    if (mayRunAgain) await store.retryLater(this.#claim, clock.now(), `${message} Running it again.`, clock.now());
+    const mayRunAgain = this.isSafe && attempts < Math.max(maxOwnCrashes, rules.maxAttempts);
+    if (mayRunAgain) await store.retryLater(this.#claim, 0, `${message} Running it again.`);
     else
       await store.settle(
         this.#claim,
         crashedOutcome(
-          rules.isSafe
+          this.isSafe
             ? `${message} Given up after ${attempts} attempts.`
             : `${message} Outcome unknown: running it again might do its work twice.`,
         ),
-        clock.now(),
       );
   }
 
   /** Notices a cancel, or that somebody else holds the task now, also where no news of it has come yet. */
   async look(): Promise<void> {
-    const { store, clock } = this.#options;
+    const { store } = this.#options;
     const known = this.#task;
     if (this.#isStopped) return;
-    const task = await store.get({ caller: known.caller, now: clock.now() }, known.taskId).catch(() => known);
+    const task = await store.get({ caller: known.caller }, known.taskId).catch(() => known);
     if (this.#isStopped) return;
     if (task === undefined || isTerminal(task))
       this.#stopOnce(new Cancelled(task?.statusMessage ?? "The task is gone."));
     else if (task.fence !== this.#claim.fence || task.lease === undefined)
       this.#stopOnce(new Cancelled("The task was taken from this worker."));
+  }
+
+  #inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const done = this.#turn === undefined ? act() : this.#turn.then(act);
+    this.#turn = done.catch(() => undefined);
+    return done;
   }
 
   #stopOnce(reason: Error): void {
@@ -223,9 +267,9 @@ export class ClaimedTask {
   }
 
   #report(news: { progress?: TaskProgress; statusMessage?: string }): void {
-    const { store, clock, log } = this.#options;
+    const { store, log } = this.#options;
     // Progress is a courtesy: when it cannot be written the run goes on.
-    store.report(this.#claim, news, clock.now()).catch((error: unknown) => {
+    store.report(this.#claim, news).catch((error: unknown) => {
       if (!isStoreError(error)) log.warn("progress not recorded", { error });
     });
   }

@@ -9,6 +9,7 @@ export type Inline = Decision & { readonly kind: "inline" };
 interface Decided extends Pick<CallRequest, "client" | "limit"> {
   readonly outlook: Outlook;
   readonly hasProgressToken: boolean;
+  readonly asksAhead: boolean;
   readonly decision: Decision;
 }
 
@@ -24,13 +25,14 @@ export class Decisions {
 
   /** The same as long as nothing new is known of client and command, so it is kept. */
   decide(request: CallRequest, outlook: Outlook): Decision {
-    const { entry, client, limit } = request;
+    const { entry, client, limit, asksAhead = false } = request;
     const hasProgressToken = request.progressToken !== undefined;
     const known = this.#decided.get(entry);
     if (
       known?.outlook === outlook &&
       known.client === client &&
       known.limit === limit &&
+      known.asksAhead === asksAhead &&
       known.hasProgressToken === hasProgressToken
     )
       return known.decision;
@@ -45,13 +47,14 @@ export class Decisions {
         estimateMs,
         isEndless,
         ...client,
+        asksAhead,
         isAsked: client.asked !== undefined,
         limit,
         hasProgressToken,
       },
       this.#rules,
     );
-    this.#decided.set(entry, { outlook, client, limit, hasProgressToken, decision });
+    this.#decided.set(entry, { outlook, client, limit, hasProgressToken, asksAhead, decision });
     return decision;
   }
 }

@@ -2,14 +2,17 @@
  * Whether a call is answered while its client waits, and for how long. In this order:
  *
  * 1. the client asked for a task, which the command allows, or takes job notifications and the command is long → at
- * once; 2. the client can take a task and the command is long (declared, listed, or by its history) → a task at once;
+ * once; 2. the client can take a task and the command is long (declared, listed, or by its history) → a task at once,
+ *    unless it asks first and the client can be sent back with that;
  *    a command that does not end by itself → at once, whatever the client can take;
  * 3. otherwise the call runs while the client waits, and is deferred late, without starting again: as a task after a
  * short
  *    patience where the client can take one, else as a plain handle just before its host would cut the call.
  */
+
 import { budgetOf, toSeconds } from "../host/budget.ts";
 import type { HostLimit } from "../host/profiles.ts";
+import { thisProgram } from "../program/program.ts";
 
 /** What the settings say. */
 export interface DeferralRules {
@@ -60,6 +63,8 @@ export interface DeferralFacts extends ClientTakes {
   readonly aliases?: readonly string[];
   readonly declaredLong: boolean;
   readonly taskSupport: "optional" | "required" | "forbidden";
+  /** Its client can be sent back with what it asks, and has not been yet. */
+  readonly asksAhead?: boolean;
   /** Only with enough runs to tell. */
   readonly historyP95Ms: number | undefined;
   readonly estimateMs: number | undefined;
@@ -86,6 +91,7 @@ export type Decision =
 /** Decides about one call; the same facts and rules always give the same decision. */
 export function decide(facts: DeferralFacts, rules: DeferralRules = defaultDeferral): Decision {
   const { toolName, canTakeTask, taskSupport, estimateMs } = facts;
+  const canTakeNow = canTakeTask && facts.asksAhead !== true;
   const long = facts.isEndless ? endless(toolName) : isLong(facts, rules);
   const budget = budgetOf(facts.limit, facts.hasProgressToken, rules.keepInlineMs);
   const { heartbeatMs } = budget;
@@ -101,11 +107,11 @@ export function decide(facts: DeferralFacts, rules: DeferralRules = defaultDefer
   if (facts.isAsked) return { kind: "now", as: "task", reason: "the client asked for a task" };
   if (facts.takesJobs && long)
     return { kind: "now", as: "job", reason: `${long.claim} and the client takes job notifications` };
-  if (canTakeTask && taskSupport === "required")
+  if (canTakeNow && taskSupport === "required")
     return { kind: "now", as: "task", reason: `${toolName} always runs as a task` };
   if (!rules.isAuto) return stay("only tasks that the client asks for are made");
 
-  if (canTakeTask && long) return { kind: "now", as: "task", reason: `${long.claim} and the client takes tasks` };
+  if (canTakeNow && long) return { kind: "now", as: "task", reason: `${long.claim} and the client takes tasks` };
   const mayGiveUnasked =
     rules.isUnsolicited && facts.canTakeUnasked && (facts.declaresTasks || !rules.requiresClientTasks);
   if (mayGiveUnasked && long) return { kind: "now", as: "task", reason: `${long.claim} and tasks are given unasked` };
@@ -140,7 +146,7 @@ export function isLong(
   const { toolName, aliases = [], declaredLong, historyP95Ms } = facts;
   if (rules.tools === undefined && declaredLong) return { why: "declared long", claim: `${toolName} is declared long` };
   if (rules.tools?.some((name) => name === toolName || aliases.includes(name))) {
-    const why = "listed in MEANWHILE_AUTO_TASK_TOOLS";
+    const why = `listed in ${thisProgram.variable("AUTO_TASK_TOOLS")}`;
     return { why, claim: `${toolName} is ${why}` };
   }
   if (historyP95Ms === undefined || !(historyP95Ms > rules.longFromMs)) return undefined;

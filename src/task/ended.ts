@@ -27,9 +27,9 @@ export class EndedTasks {
     for (const listener of this.#listeners.get(task.taskId) ?? []) listener(task.taskId);
   }
 
-  get(scope: CallerScope, taskId: string): EndedTask | undefined {
+  get({ caller }: CallerScope, taskId: string, now: number): EndedTask | undefined {
     const task = this.#tasks.get(taskId)?.task;
-    return task === undefined || task.caller !== scope.caller || isExpired(task, scope.now) ? undefined : task;
+    return task === undefined || task.caller !== caller || isExpired(task, now) ? undefined : task;
   }
 
   /** Calls back when this one is remembered. */

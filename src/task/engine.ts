@@ -2,6 +2,7 @@ import type { Clock } from "../clock.ts";
 import { anonymousKey, whose } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import { type Answer, type Origin, unknownOrigin } from "../command/context.ts";
+import { isForm } from "../command/foreign-question.ts";
 import { describeIssue } from "../command/issues.ts";
 import { refuseInput } from "../command/run.ts";
 import { type JsonSchema, jsonSchema, validate } from "../command/schema.ts";
@@ -9,11 +10,11 @@ import { CommandError, InputError, isStoreError, RequestError } from "../errors.
 import { failpoint } from "../failpoint.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
+import { thisProgram } from "../program/program.ts";
 import { digestOf } from "./digest.ts";
 import { EndedTasks } from "./ended.ts";
 import { type WatchedStore, waitForTask } from "./feed.ts";
 import type { History } from "./history.ts";
-import type { JumpWatch } from "./jumps.ts";
 import { Leaving } from "./leaving.ts";
 import { checkInputSize, checkTtl, keptOf, maxLiveTasks, maxPageSize, maxWaitingTasks } from "./limits.ts";
 import { rulesOf } from "./retry.ts";
@@ -21,6 +22,7 @@ import type { CallerScope, FullStore, ListFilter, TaskPage, TaskStore } from "./
 import {
   type EnvironmentMarks,
   isTerminal,
+  lapsedQuestion,
   type NewTask,
   openQuestions,
   type Task,
@@ -37,8 +39,6 @@ export interface EngineOptions {
   /** What this process has of the variables that the project's code reads. */
   readonly environment?: () => EnvironmentMarks;
   readonly maxLive?: number;
-  /** Shared with who puts the record right when the clock was set. */
-  readonly jumps?: JumpWatch;
   /** Shared with the worker. */
   readonly ended?: EndedTasks;
   readonly leaving?: Leaving;
@@ -115,7 +115,7 @@ export class Engine {
 
   /** Makes a call durable. When this resolves the task is on disk; when it throws, nothing was changed. */
   async create(request: CreateRequest, claim?: { worker: string; leaseMs: number }): Promise<CreatedTask> {
-    const { store, history, clock, project, maxLive = maxLiveTasks } = this.#options;
+    const { store, history, project, maxLive = maxLiveTasks } = this.#options;
     const { entry, input, caller, origin = unknownOrigin } = request;
     const ttlMs = checkTtl(request.ttlMs, caller);
     checkInputSize(input, caller);
@@ -142,7 +142,6 @@ export class Engine {
       isEndless,
       isProven,
       rules: rulesOf(command),
-      createdAt: clock.now(),
       isCall: false,
       progressToken: request.progressToken,
       questions: request.answered ?? [],
@@ -184,7 +183,7 @@ export class Engine {
     const { store, project, environment } = this.#options;
     const digest = digestOf(entry.toolName, input ?? {}, origin);
     try {
-      return await store.findEqual(this.#scope(caller), project, digest, environment?.());
+      return await store.findEqual({ caller }, project, digest, environment?.());
     } catch (error) {
       if (isStoreError(error)) return undefined;
       throw error;
@@ -207,7 +206,7 @@ export class Engine {
   }
 
   async get(caller: string, taskId: unknown): Promise<Task> {
-    const task = typeof taskId === "string" ? await this.#read(this.#scope(caller), taskId) : undefined;
+    const task = typeof taskId === "string" ? await this.#read({ caller }, taskId) : undefined;
     if (task === undefined) throw new UnknownTask();
     return task;
   }
@@ -216,7 +215,7 @@ export class Engine {
     const limit = filter.limit ?? maxPageSize;
     if (!Number.isInteger(limit) || limit < 1 || limit > maxPageSize)
       throw new RequestError("params", `\`limit\` must be a whole number from 1 to ${maxPageSize}.`);
-    return await this.#options.store.list(this.#scope(caller), { ...filter, limit });
+    return await this.#options.store.list({ caller }, { ...filter, limit });
   }
 
   /**
@@ -224,11 +223,11 @@ export class Engine {
    * was taken.
    */
   async answer(caller: string, taskId: string, answers: Readonly<Record<string, Answer>>): Promise<boolean> {
-    const scope = this.#scope(caller);
+    const { store } = this.#options;
     let task = await this.get(caller, taskId);
-    if (openQuestions(task).some(({ until }) => until !== undefined && until <= scope.now)) {
+    if (lapsedQuestion(task, store.now()) !== undefined) {
       // Its time is over, whether the sweeper has looked or not.
-      await this.#options.store.lapse(scope.now);
+      await store.lapse();
       task = await this.get(caller, taskId);
       if (isTerminal(task))
         throw new RequestError(
@@ -237,11 +236,11 @@ export class Engine {
         );
     }
     let isTaken = false;
-    for (const { key, schema } of openQuestions(task)) {
+    for (const question of openQuestions(task)) {
+      const { key, schema } = question;
       const answer = Object.hasOwn(answers, key) ? answers[key] : undefined;
-      if (answer?.action === "accept") await refuseAnswer(schema, answer.content);
-      if (answer !== undefined && (await this.#options.store.answer(this.#scope(caller), taskId, key, answer)))
-        isTaken = true;
+      if (answer?.action === "accept" && isForm(question)) await refuseAnswer(schema, answer.content);
+      if (answer !== undefined && (await store.answer({ caller }, taskId, key, answer))) isTaken = true;
     }
     return isTaken;
   }
@@ -249,12 +248,12 @@ export class Engine {
   /** Cancels a task, durably, before it answers. False when it had ended already. */
   async cancel(caller: string, taskId: string, message = "Cancelled by the caller."): Promise<boolean> {
     await this.get(caller, taskId);
-    return await this.#options.store.cancel(this.#scope(caller), taskId, message);
+    return await this.#options.store.cancel({ caller }, taskId, message);
   }
 
   /** The client that followed a task by its token is gone. */
   async dropToken(caller: string, taskId: string): Promise<void> {
-    await this.#options.store.dropToken(this.#scope(caller), taskId);
+    await this.#options.store.dropToken({ caller }, taskId);
   }
 
   /** Follows a task to its end, or until `until` holds. */
@@ -263,36 +262,33 @@ export class Engine {
     taskId: string,
     options: { until?: (task: Task) => boolean; signal?: AbortSignal; onTask?: (task: Task) => void } = {},
   ): Promise<Task> {
-    const task = await waitForTask(this.#watched, () => this.#scope(caller), taskId, { until: isTerminal, ...options });
+    const task = await waitForTask(this.#watched, { caller }, taskId, { until: isTerminal, ...options });
     if (task === undefined) throw new UnknownTask();
     return task;
   }
 
   /** Removes the ended tasks of a caller, or one of them. */
   async prune(caller: string, taskId?: string): Promise<number> {
-    return await this.#options.store.prune(this.#scope(caller), taskId);
+    return await this.#options.store.prune({ caller }, taskId);
   }
 
   /**
    * As the store has it; what has ended is told from memory when the store cannot be asked, or could not be told of it.
    */
   async #read(scope: CallerScope, taskId: string): Promise<Task | undefined> {
+    const { store } = this.#options;
+    const remembered = () => this.#ended.get(scope, taskId, store.now());
     try {
-      const task = await this.#options.store.get(scope, taskId);
+      const task = await store.get(scope, taskId);
       if (task === undefined) return undefined;
-      if (!isTerminal(task)) return this.#ended.get(scope, taskId) ?? task;
+      if (!isTerminal(task)) return remembered() ?? task;
       this.#ended.keep(task);
       return task;
     } catch (error) {
-      const known = isStoreError(error) ? this.#ended.get(scope, taskId) : undefined;
+      const known = isStoreError(error) ? remembered() : undefined;
       if (known === undefined) throw error;
       return known;
     }
-  }
-
-  #scope(caller: string): CallerScope {
-    const { clock, jumps = clock } = this.#options;
-    return { caller, now: jumps.now() };
   }
 }
 
@@ -305,9 +301,10 @@ async function refuseAnswer(schema: JsonSchema, content: Readonly<Record<string,
 
 /** Callers who cannot be told apart must not learn each other's ids. */
 function cureOf({ taskId, command, caller }: Task): string {
-  return caller === anonymousKey
-    ? "answer or cancel one."
-    : `answer the oldest, ${command} (${taskId}), or end it with task_cancel, tasks/cancel or: meanwhile tasks cancel ${taskId}`;
+  if (caller === anonymousKey) return "answer or cancel one.";
+  const typed = thisProgram.typed(`tasks cancel ${taskId}`);
+  const ways = typed === undefined ? "task_cancel or tasks/cancel" : `task_cancel, tasks/cancel or: ${typed}`;
+  return `answer the oldest, ${command} (${taskId}), or end it with ${ways}`;
 }
 
 /** The caller has as many live tasks as there may be. */

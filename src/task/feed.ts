@@ -10,13 +10,13 @@ export type WatchedStore = Pick<TaskStore, "get" | "onChange" | "watchClosely">;
  */
 export async function waitForTask(
   store: WatchedStore,
-  scope: () => CallerScope,
+  scope: CallerScope,
   taskId: string,
   options: { until?: (task: Task) => boolean; signal?: AbortSignal; onTask?: (task: Task) => void } = {},
 ): Promise<Task | undefined> {
   const isDone = options.until ?? isTerminal;
   let wake = Promise.withResolvers<void>();
-  const feed = feedOf(store, scope().caller, taskId);
+  const feed = feedOf(store, scope.caller, taskId);
   const onNews = () => wake.resolve();
   feed.join(onNews);
   options.signal?.addEventListener("abort", onNews, { once: true });
@@ -86,9 +86,9 @@ class Feed {
    * The task as it is. Only what was begun after the last change is shared: whoever waits has heard of every one that
    * comes after it.
    */
-  read(scope: () => CallerScope): Promise<Task | undefined> {
+  read(scope: CallerScope): Promise<Task | undefined> {
     if (this.#reading !== undefined) return this.#reading;
-    const reading = this.#store.get(scope(), this.#taskId).finally(() => {
+    const reading = this.#store.get(scope, this.#taskId).finally(() => {
       if (this.#reading === reading) this.#reading = undefined;
     });
     this.#reading = reading;

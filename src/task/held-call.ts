@@ -1,18 +1,20 @@
 import type { Answer, Door, LogLine, ProgressReport, Question } from "../command/context.ts";
+import type { JsonObject } from "../command/foreign.ts";
 import type { Outcome } from "../command/outcome.ts";
-import { Cancelled, isStoreError, ShuttingDown } from "../errors.ts";
+import { Cancelled, CommandError, isStoreError, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { createId } from "../ids.ts";
 import type { AttemptOptions } from "./attempt.ts";
 import type { CallRequest, Timing } from "./call-request.ts";
-import { ClaimedTask, type HandOutTerms } from "./claimed-task.ts";
+import { ClaimedTask, type HandOutTerms, type LeftBehind } from "./claimed-task.ts";
 import { digestOf } from "./digest.ts";
 import { checkTtl, keptOf } from "./limits.ts";
 import type { Outlook } from "./outlook.ts";
 import type { Paced } from "./paced.ts";
 import { ProgressTrack } from "./progress.ts";
+import { isRepeatable, rulesOf } from "./retry.ts";
 import { forCommands, KeptSteps, Runner } from "./runner.ts";
-import type { EnvironmentMarks, NewTask, Task } from "./task.ts";
+import type { EnvironmentMarks, NewTask, Task, TaskRules } from "./task.ts";
 
 export interface HeldCallOptions extends AttemptOptions {
   /** Names this process, so that others can tell whether it lives. */
@@ -29,9 +31,11 @@ export interface HeldCallOptions extends AttemptOptions {
 /** What a call is run under. */
 export interface CallTerms {
   readonly outlook: Outlook;
-  /** False where a question would find nobody. */
-  readonly canAsk: boolean;
+  /** False where this question would find nobody. */
+  readonly canAsk: (question: Question) => boolean;
 }
+
+type HeldEvent = "asked" | "long";
 
 /** A call that runs longer than this is put on record. */
 const journalAfterMs = 50;
@@ -57,13 +61,13 @@ export class HeldCall implements Door {
   #live: ProgressTrack | undefined;
   #lastReport: ProgressReport | undefined;
   #announced: string | undefined;
-  #hasAsked = false;
-  #onAsked: (() => void) | undefined;
+  readonly #early: HeldEvent[] = [];
+  #onEvent: ((event: HeldEvent) => void) | undefined;
   #isReleased = false;
   #isHandedOut = false;
   #isLeaving = false;
-  readonly ask: Door["ask"];
-  readonly whyNoAnswer: string | undefined;
+  #left: LeftBehind | undefined;
+  readonly #canAsk: CallTerms["canAsk"];
   /** How the run ended, as soon as it has. Never rejects. */
   readonly outcome: Outcome | Promise<Outcome>;
 
@@ -72,11 +76,10 @@ export class HeldCall implements Door {
     this.#request = request;
     this.#outlook = outlook;
     this.#startedAt = options.clock.monotonic();
-    this.ask = canAsk ? (question, signal) => this.#ask(question, signal) : undefined;
-    this.whyNoAnswer = canAsk ? undefined : request.whyNoAnswer;
+    this.#canAsk = canAsk;
     this.#runner = new Runner(options, request);
     const { entry } = request;
-    const steps = new KeptSteps((name, json) => this.#keepStep(name, json));
+    const steps = new KeptSteps((name, json, rules) => this.#keepStep(name, json, rules));
     const elsewhere = entry.command.isolation === "process" ? options.runIsolated : undefined;
     this.outcome = this.#runner.run(entry, { door: this, steps, attempt: 1, elsewhere });
   }
@@ -96,13 +99,13 @@ export class HeldCall implements Door {
   }
 
   /**
-   * From here on the call may take long: it is put on record after a moment. `onAsked` hears of every question that is
-   * on record.
+   * From here on the call may take long: it is put on record after a moment. `onEvent` hears of every question that is
+   * on record, and that its server takes long.
    */
-  hold(onAsked: () => void): void {
+  hold(onEvent: (event: HeldEvent) => void): void {
     const { clock } = this.#options;
-    this.#onAsked = onAsked;
-    if (this.#hasAsked) onAsked();
+    this.#onEvent = onEvent;
+    for (const event of this.#early) onEvent(event);
     this.#answered ??= Promise.withResolvers<void>();
     const elapsedMs = clock.monotonic() - this.#startedAt;
     if (this.#record === undefined)
@@ -141,7 +144,13 @@ export class HeldCall implements Door {
    */
   leave(): void {
     this.#isLeaving = true;
-    if (this.#isHandedOut && this.#record?.task.rules.isSafe === true) this.stop(new ShuttingDown());
+    if (this.#isHandedOut && this.#record?.isSafe === true) this.stop(new ShuttingDown());
+  }
+
+  /** Its client may call again. What it has left behind is for another attempt alone, and a call has none. */
+  get mayBeRepeated(): boolean {
+    const { command } = this.#request.entry;
+    return this.#left === undefined ? rulesOf(command).isSafe : this.#left.isSafe && isRepeatable(command);
   }
 
   /** Makes a task of a call that is still running, or has just ended; undefined when it cannot be one any more. */
@@ -182,6 +191,14 @@ export class HeldCall implements Door {
     if (!this.#isHandedOut) this.#request.watcher.log(line);
   }
 
+  get hangUp(): (() => void) | undefined {
+    return this.#request.watcher.hangUp;
+  }
+
+  notify(method: string, params: JsonObject): void {
+    if (!this.#isHandedOut) this.#request.watcher.notify?.(method, params);
+  }
+
   finish(): void {
     this.#live?.finish();
     this.#record?.finishProgress();
@@ -195,20 +212,38 @@ export class HeldCall implements Door {
     return Promise.race([waiting, this.#answered.promise]);
   }
 
-  async #ask(question: Question, signal: AbortSignal): Promise<Answer> {
+  async ask(question: Question, signal: AbortSignal): Promise<Answer> {
+    const { entry, whyNoAnswer } = this.#request;
+    if (!this.#canAsk(question))
+      throw new CommandError(`${entry.toolName} asks «${question.message}», and ${whyNoAnswer}.`);
     const record = await forCommands(() => this.#onRecord());
     return await this.#runner.waitFor(() =>
       record.ask(question, signal, () => {
         this.#options.onWaiting?.();
-        this.#hasAsked = true;
-        this.#onAsked?.();
+        this.#tell("asked");
       }),
     );
   }
 
-  async #keepStep(name: string, json: string): Promise<void> {
+  becomesTask(): void {
+    this.#tell("long");
+  }
+
+  #tell(event: HeldEvent): void {
+    if (this.#onEvent === undefined) this.#early.push(event);
+    else this.#onEvent(event);
+  }
+
+  async #keepStep(name: string, json: string, rules?: Pick<TaskRules, "isSafe">): Promise<void> {
+    if (rules !== undefined) return await this.#leaveBehind({ step: name, json, isSafe: rules.isSafe });
     const record = await forCommands(() => this.#onRecord());
     await record.keepStep(name, json);
+  }
+
+  async #leaveBehind(left: LeftBehind): Promise<void> {
+    this.#left = left;
+    await this.#record?.leave(left);
+    if (this.#isLeaving) this.leave();
   }
 
   /** What the one who waits is told; made when there is something to tell. */
@@ -277,6 +312,7 @@ export class HeldCall implements Door {
     // One input for both: it may be large.
     const task = { ...created.task, input: fresh.input };
     this.#record = new ClaimedTask(this.#options, task, (reason) => this.stop(reason));
+    if (this.#left !== undefined) void this.#record.leave(this.#left);
     if (this.#announced !== undefined) this.#record.announce(this.#announced);
     if (this.#lastReport !== undefined) this.#record.progress(this.#lastReport);
   }
@@ -302,7 +338,7 @@ export class HeldCall implements Door {
       isProven,
       // Until it is handed out nobody would look for it, so it is never run again.
       rules: { isSafe: false, maxAttempts: 1, backoffMs: 0 },
-      createdAt: Math.round(clock.now() - (clock.monotonic() - this.#startedAt)),
+      ageMs: clock.monotonic() - this.#startedAt,
       isCall: true,
       progressToken,
       questions: answered,

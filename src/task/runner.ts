@@ -71,7 +71,7 @@ export class Runner {
       clock,
       home,
       config,
-      caller: toCaller(caller),
+      caller: toCaller(caller, origin.client?.scopes),
       origin,
       isDebug,
       door,
@@ -166,10 +166,10 @@ export class Runner {
 
 /** The steps of a run: those of earlier attempts, and those that it keeps itself. */
 export class KeptSteps implements Steps {
-  readonly #keep: (name: string, json: string) => Promise<void>;
+  readonly #keep: Steps["keep"];
   #kept: Map<string, string> | undefined;
 
-  constructor(keep: (name: string, json: string) => Promise<void>, kept?: Map<string, string>) {
+  constructor(keep: Steps["keep"], kept?: Map<string, string>) {
     this.#keep = keep;
     this.#kept = kept;
   }
@@ -178,9 +178,9 @@ export class KeptSteps implements Steps {
     return this.#kept?.get(name);
   }
 
-  async keep(name: string, json: string): Promise<void> {
+  async keep(name: string, json: string, rules?: { readonly isSafe: boolean }): Promise<void> {
     checkStorable(json, `step ${name}`);
-    await this.#keep(name, json);
+    await this.#keep(name, json, rules);
     this.#kept ??= new Map();
     this.#kept.set(name, json);
   }

@@ -1,4 +1,5 @@
 import { formatDuration, toTimestamp } from "../clock.ts";
+import { isForPerson } from "../command/foreign-question.ts";
 import { secondsLeft } from "./estimate.ts";
 import { isTerminal, openQuestions, type Task, type TaskQuestion, waitedMs } from "./task.ts";
 
@@ -8,8 +9,10 @@ import { isTerminal, openQuestions, type Task, type TaskQuestion, waitedMs } fro
  */
 export function statusLine(task: Task, now: number): string {
   if (isTerminal(task)) return task.statusMessage ?? "";
-  const [question] = openQuestions(task);
-  if (question !== undefined) return `asks: ${question.message}${answerBy(question)}`;
+  const open = openQuestions(task);
+  const question = open.find(isForPerson) ?? open[0];
+  if (question !== undefined)
+    return `${isForPerson(question) ? "asks:" : "waits for"} ${question.message}${answerBy(question)}`;
   const words = task.progress?.message ?? task.statusMessage ?? "";
   const numbers = numbersOf(task, now);
   return [words, numbers === "" ? "" : words === "" ? numbers : `(${numbers})`].filter(Boolean).join(" ");

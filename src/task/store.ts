@@ -17,10 +17,9 @@ export interface Claim {
   readonly fence: number;
 }
 
-/** Whose tasks, as of when. Every look-up for a caller goes through one of these. */
+/** Whose tasks. Every look-up for a caller goes through one of these. */
 export interface CallerScope {
   readonly caller: string;
-  readonly now: number;
 }
 
 /** How much of what has ended is kept. */
@@ -80,7 +79,6 @@ export interface ClaimRequest {
   readonly environment?: EnvironmentMarks;
   readonly worker: string;
   readonly leaseMs: number;
-  readonly now: number;
   /** Only this one, whoever's turn it is. */
   readonly taskId?: string;
   /** None of these. */
@@ -113,11 +111,15 @@ export interface DurationCount {
 
 /**
  * What the engine asks of a database. One verb a transition; each is one guarded write, and `false` or `undefined`
- * means that somebody else was first. What is acknowledged is durable: `create`, `handOut`, `settle`, `answer` and
- * `cancel` have reached the disk when they resolve. Nobody was told of a journalled call, so making and forgetting one
- * waits for no disk.
+ * means that somebody else was first. What is acknowledged is durable: `create`, `handOut`, `settle`, `answer`,
+ * `cancel` and `keepStep` have reached the disk when they resolve. Nobody was told of a journalled call, so making and
+ * forgetting one waits for no disk.
+ *
+ * Time is the store's own, so that no two machines compare their clocks: nobody tells it what time it is.
  */
 export interface TaskStore {
+  /** What time it is by the store's clock, as nearly as that is known here: by this its records are to be read. */
+  now(): number;
   create(task: NewTask, options: CreateOptions): Promise<Created>;
   /** Unknown, expired and somebody else's look the same. */
   get(scope: CallerScope, taskId: string): Promise<Task | undefined>;
@@ -148,39 +150,44 @@ export interface TaskStore {
    * can see a lease, so that is no news.
    */
   keepLeases(worker: string, leaseMs: number, everyMs: number): () => void | Promise<void>;
-  report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }, now: number): Promise<boolean>;
-  ask(claim: Claim, question: LimitedQuestion, now: number): Promise<TaskQuestion | undefined>;
-  settle(claim: Claim, outcome: TaskOutcome, now: number): Promise<boolean>;
-  retryLater(claim: Claim, notBefore: number, why: string, now: number): Promise<boolean>;
+  report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }): Promise<boolean>;
+  ask(claim: Claim, question: LimitedQuestion): Promise<TaskQuestion | undefined>;
+  settle(claim: Claim, outcome: TaskOutcome): Promise<boolean>;
+  retryLater(claim: Claim, delayMs: number, why: string): Promise<boolean>;
   /** `why` is what it says of itself from then on. */
-  giveBack(claim: Claim, now: number, why?: string): Promise<boolean>;
+  giveBack(claim: Claim, why?: string): Promise<boolean>;
   /** Makes an ordinary task of a journalled call, durably. False when it is no call any more, or not ours. */
   handOut(
     claim: Claim,
     terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules },
-    now: number,
   ): Promise<boolean>;
   /** Removes a journalled call: its answer was delivered. False when it is no call any more, or not ours. */
   forget(claim: Claim): Promise<boolean>;
-  /** Remembers a finished step's value, as JSON. */
-  keepStep(claim: Claim, name: string, json: string): Promise<boolean>;
+  /**
+   * Remembers a finished step's value, as JSON. With `rules`, in the same write: from now on these hold, in place of
+   * what the task began with. No news to anybody.
+   */
+  keepStep(claim: Claim, name: string, json: string, rules?: Pick<TaskRules, "isSafe">): Promise<boolean>;
   steps(taskId: string): Promise<ReadonlyMap<string, string>>;
 
   /** Tasks that are being worked on, by whom: for finding the dead. */
   workers(): Promise<readonly string[]>;
-  /** Ends or requeues what leases that ran out, or these workers, leave behind; the tasks that were interrupted. */
-  interrupt(lost: { readonly before: number } | { readonly worker: string }, now: number): Promise<readonly string[]>;
+  /**
+   * Ends or requeues what this worker leaves behind, or without one what all leave behind whose leases have run out; the
+   * tasks that were interrupted.
+   */
+  interrupt(worker?: string): Promise<readonly string[]>;
   /** Ends what asks a question whose time is over; the tasks that it ended. */
-  lapse(now: number): Promise<readonly string[]>;
+  lapse(): Promise<readonly string[]>;
   /** Removes results whose time is over; all ended ones of a caller, or one of them. */
-  sweep(now: number): Promise<number>;
+  sweep(): Promise<number>;
   prune(scope: CallerScope, taskId?: string): Promise<number>;
   /**
-   * The clock was set by so much, and is `now`. Ahead: what had ended before keeps the time that it had left; once,
-   * however many processes have seen the jump. Back: nothing is kept for longer than its time from now, and what is
-   * queued waits no longer than it would have.
+   * Puts right what is kept where the store's clock was set; by how many milliseconds it was, 0 where it was not. Ahead:
+   * what had ended before keeps the time that it had left; once, however many processes have seen the jump. Back: nothing
+   * is kept for longer than its time from now, and what is queued waits no longer than it would have.
    */
-  clockJumped(byMs: number, now: number): Promise<void>;
+  putRight(): Promise<number>;
 
   recordDurations(counts: readonly DurationCount[]): Promise<void>;
   durations(command?: string): Promise<readonly DurationCount[]>;

@@ -1,7 +1,6 @@
 import { type Clock, formatDuration } from "../clock.ts";
 import { isStoreError, messageOf } from "../errors.ts";
 import type { Logger } from "../log.ts";
-import { JumpWatch } from "./jumps.ts";
 import type { TaskStore } from "./store.ts";
 
 export interface SweeperOptions {
@@ -11,8 +10,6 @@ export interface SweeperOptions {
   /** True for a worker on this machine whose process is certainly gone. */
   readonly isDead: (worker: string) => boolean;
   readonly leaseMs?: number;
-  /** Shared with whoever else has to know that the clock was set. */
-  readonly jumps?: JumpWatch;
 }
 
 const deadCheckMs = 1_000;
@@ -29,7 +26,6 @@ const sweepMs = 60_000;
 export class Sweeper {
   readonly #options: SweeperOptions;
   readonly #leaseMs: number;
-  readonly #jumps: JumpWatch;
   #cancel: (() => void) | undefined;
   #isStopped = true;
   #judgeFrom = 0;
@@ -39,7 +35,6 @@ export class Sweeper {
   constructor(options: SweeperOptions) {
     this.#options = options;
     this.#leaseMs = options.leaseMs ?? 30_000;
-    this.#jumps = options.jumps ?? new JumpWatch(options.clock);
   }
 
   start(): void {
@@ -74,25 +69,23 @@ export class Sweeper {
     await this.interruptDead();
     await this.#putRight();
     const at = clock.monotonic();
-    // By the time that was right when it was last looked: a clock that is set this very moment must not age anything.
-    const now = this.#jumps.now();
     if (at >= this.#judgeFrom && at - this.#lastLeaseCheck >= Math.min(leaseCheckMs, this.#leaseMs)) {
       this.#lastLeaseCheck = at;
-      this.#note(await store.interrupt({ before: now }, now), "its lease ran out");
-      const lapsed = await store.lapse(now);
+      this.#note(await store.interrupt(), "its lease ran out");
+      const lapsed = await store.lapse();
       if (lapsed.length > 0)
         this.#options.log.info(`${lapsed.length} task${lapsed.length === 1 ? "" : "s"} ended: nobody answered`);
     }
     if (at - this.#lastSweep < sweepMs) return;
     this.#lastSweep = at;
-    await store.sweep(now);
+    await store.sweep();
   }
 
   /** Finds what processes of this machine that are certainly gone have left behind. */
   async interruptDead(): Promise<void> {
-    const { store, clock, isDead } = this.#options;
+    const { store, isDead } = this.#options;
     for (const worker of await store.workers())
-      if (isDead(worker)) this.#note(await store.interrupt({ worker }, clock.now()), "its worker died");
+      if (isDead(worker)) this.#note(await store.interrupt(worker), "its worker died");
   }
 
   /**
@@ -100,11 +93,9 @@ export class Sweeper {
    */
   async #putRight(): Promise<void> {
     const { store, clock, log } = this.#options;
-    const jumpedMs = this.#jumps.jumpedMs;
+    const jumpedMs = await store.putRight();
     if (jumpedMs === 0) return;
     this.#judgeFrom = clock.monotonic() + this.#leaseMs;
-    await store.clockJumped(jumpedMs, clock.now());
-    this.#jumps.putRight(jumpedMs);
     log.warn(
       `the clock was set ${jumpedMs > 0 ? "ahead" : "back"} by ${formatDuration(Math.abs(jumpedMs))}; results keep the time they had left`,
     );

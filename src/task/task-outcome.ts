@@ -1,5 +1,7 @@
 import { toTimestamp } from "../clock.ts";
+import type { JsonObject } from "../command/foreign.ts";
 import type { Outcome } from "../command/outcome.ts";
+import { toJson } from "../command/result-json.ts";
 import { CommandError, messageOf } from "../errors.ts";
 import { checkStorable } from "./limits.ts";
 import type { ProgressUpdate } from "./progress.ts";
@@ -50,7 +52,9 @@ export function toProgress({ value, total, percentage, message, context }: Progr
 
 /** What a result weighs as JSON, near enough. */
 export function sizeOf(outcome: Outcome | TaskOutcome): number {
-  if (outcome.ending !== "completed") return 0;
+  if (outcome.ending === "cancelled") return 0;
+  if (outcome.foreign !== undefined) return "json" in outcome ? outcome.json.length : lengthOfForeign(outcome.foreign);
+  if (outcome.ending === "failed") return 0;
   const blocks = (outcome.content ?? []) as readonly {
     text?: string;
     data?: string;
@@ -64,6 +68,10 @@ export function sizeOf(outcome: Outcome | TaskOutcome): number {
   return inBlocks + ("json" in outcome ? outcome.json.length : weigh(outcome.data));
 }
 
+function lengthOfForeign(foreign: JsonObject | string): number {
+  return typeof foreign === "string" ? foreign.length : weigh(foreign);
+}
+
 function lengthOf(text: string | undefined): number {
   return text?.length ?? 0;
 }
@@ -73,6 +81,16 @@ export function toTaskOutcome(outcome: Outcome, name: string): TaskOutcome {
   const { messages, log, durationMs } = outcome;
   const facts = { messages, log, durationMs };
   if (outcome.ending === "cancelled") return { ending: "cancelled", message: outcome.message, ...facts };
+  const refusal = refuseUnstorable(outcome, name);
+  if (refusal !== undefined)
+    return {
+      ending: "failed",
+      cause: "output",
+      message: refusal,
+      ...facts,
+      // What a tool said that cannot be kept is not the last word.
+      ...(outcome.ending === "failed" && { messages: [] }),
+    };
   if (outcome.ending === "failed")
     return {
       ending: "failed",
@@ -80,29 +98,40 @@ export function toTaskOutcome(outcome: Outcome, name: string): TaskOutcome {
       message: outcome.message,
       ...(outcome.at !== undefined && { at: outcome.at }),
       ...(outcome.rpc !== undefined && { rpc: outcome.rpc }),
+      ...(outcome.foreign !== undefined && { foreign: JSON.stringify(outcome.foreign) }),
       ...facts,
     };
-  try {
-    checkStorable(outcome.json, name);
-  } catch (error) {
-    const text = error instanceof CommandError ? error.message : messageOf(error);
-    return { ending: "failed", cause: "output", message: text, ...facts };
-  }
-  const { data, content, saidNo } = outcome;
+  const { data, content, foreign, saidNo } = outcome;
   return {
     ending: "completed",
     data,
     ...(content !== undefined && { content }),
+    ...(foreign !== undefined && { foreign: outcome.json }),
     ...(saidNo === true && { saidNo }),
     ...facts,
   };
 }
 
+/** Why a result cannot be kept; undefined when it can. */
+function refuseUnstorable(outcome: Exclude<Outcome, { ending: "cancelled" }>, name: string): string | undefined {
+  // What somebody else's tool says is kept as a text, in which nothing has to be understood.
+  if (outcome.foreign !== undefined) return undefined;
+  try {
+    checkStorable(outcome.ending === "completed" ? outcome.json : toJson(outcome.rpc ?? {}, name), name);
+    return undefined;
+  } catch (error) {
+    return error instanceof CommandError ? error.message : messageOf(error);
+  }
+}
+
 /** How a task ended, as a run's outcome, for whoever answers with it. */
 export function outcomeOf({ outcome, finishedAt }: EndedTask): Outcome {
-  if (outcome.ending === "completed") return { ...outcome, json: JSON.stringify(outcome.data) };
   if (outcome.ending === "cancelled") return withSentence(outcome, finishedAt);
-  return withSentence({ ...outcome, cause: outcome.cause === "interrupted" ? "crash" : outcome.cause }, finishedAt);
+  const { foreign: text, ...own } = outcome;
+  const foreign = text === undefined ? {} : { foreign: JSON.parse(text) as JsonObject };
+  if (own.ending === "completed") return { ...own, ...foreign, json: text ?? JSON.stringify(own.data) };
+  const cause = own.cause === "interrupted" ? ("crash" as const) : own.cause;
+  return withSentence({ ...own, ...foreign, cause }, finishedAt);
 }
 
 /** A run that was ended from outside has said nothing itself: the reason is then its last word. */

@@ -1,6 +1,6 @@
 import type { ContentBlock } from "../command/content.ts";
 import type { Answer, LogLine, Origin, Question } from "../command/context.ts";
-import type { RunMessage } from "../command/outcome.ts";
+import type { RpcError, RunMessage } from "../command/outcome.ts";
 import type { SourcePlace } from "../command/place.ts";
 
 /**
@@ -12,7 +12,11 @@ import type { SourcePlace } from "../command/place.ts";
  *   pack           the commands that come with the package
  *   project        a set of command folders and its config; a worker claims only tasks of its own project
  *   home           the folder of this user that holds database, token, logs and records of daemons
- *   hook           an author's server, made with the SDK; its guest is what serves it beside the commands
+ *   source         where commands come from: folders, code, somebody else's server
+ *   guest          somebody else's server, made with an SDK, at the other end of a pair in memory
+ *   hook           where an author registers things by hand, on a guest
+ *   foreign        of a guest's tool as a command: its result, questions and notices pass word for word
+ *   relay          what a guest has of the client whose call it works on
  *   run            one command, once; its outcome is how it ended, in our own neutral shape
  *   door           by which a run was asked for and is told of: MCP or a terminal
  *   origin         a door and the folder it was asked for in
@@ -71,6 +75,8 @@ export interface CompletedOutcome extends AnyOutcome {
   readonly ending: "completed";
   readonly data: unknown;
   readonly content?: readonly ContentBlock[];
+  /** The result of somebody else's tool, word for word, as JSON; `data` is `{}` then. */
+  readonly foreign?: string;
   readonly saidNo?: true;
 }
 
@@ -81,7 +87,9 @@ export interface FailedOutcome extends AnyOutcome {
   /** Where in the author's files it went wrong, for the terminal alone. */
   readonly at?: SourcePlace;
   /** The JSON-RPC error it ended in, when the command ended in one. */
-  readonly rpc?: { readonly code: number; readonly message: string; readonly data?: unknown };
+  readonly rpc?: RpcError;
+  /** The result in which somebody else's tool says no, word for word, as JSON. */
+  readonly foreign?: string;
 }
 
 export interface CancelledOutcome extends AnyOutcome {
@@ -103,15 +111,16 @@ export interface TaskProgress {
   readonly context?: Readonly<Record<string, unknown>>;
 }
 
-/** A question, and until when it may be answered: then its task ends. */
+/** A question, and for how long it may be answered: then its task ends. */
 export interface LimitedQuestion extends Question {
-  readonly until?: number;
+  readonly limitMs?: number;
 }
 
 /** A question on record. Keys are never reused over a task's life. */
-export interface TaskQuestion extends LimitedQuestion {
+export interface TaskQuestion extends Question {
   readonly key: string;
   readonly askedAt: number;
+  readonly until?: number;
   readonly answer?: Answer;
   readonly answeredAt?: number;
 }
@@ -138,7 +147,8 @@ export interface NewTask {
   /** It never ends by itself, says its author: it runs in places of its own. */
   readonly isEndless: boolean;
   readonly rules: TaskRules;
-  readonly createdAt: number;
+  /** How long ago it began, where it is put on record later. */
+  readonly ageMs?: number;
   /**
    * True while it is only the journal of a call that is still being answered: not handed out, not listed, not counted,
    * not joined, never run again.
@@ -181,7 +191,8 @@ export interface Lease {
   readonly until: number;
 }
 
-interface TaskState extends NewTask {
+interface TaskState extends Omit<NewTask, "ageMs"> {
+  readonly createdAt: number;
   /** Grows with every change anybody could see. */
   readonly version: number;
   readonly fence: number;

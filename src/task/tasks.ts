@@ -8,7 +8,6 @@ import { EndedTasks } from "./ended.ts";
 import { Engine } from "./engine.ts";
 import { History } from "./history.ts";
 import type { RunIsolated } from "./isolated/isolation.ts";
-import { JumpWatch } from "./jumps.ts";
 import { Leaving } from "./leaving.ts";
 import type { TaskStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
@@ -54,15 +53,14 @@ export interface TasksParts {
 export function createTasks(parts: TasksParts): Tasks {
   const { store, clock, log, project, home, config, deferral = defaultDeferral, isDead } = parts;
   const ended = new EndedTasks();
-  const jumps = new JumpWatch(clock);
   const leaving = new Leaving();
   const history = new History(store, clock, project, { home, config, log });
-  const engine = new Engine({ ...parts, history, jumps, ended, leaving });
+  const engine = new Engine({ ...parts, history, ended, leaving });
   return {
     engine,
     history,
     createCalls: (worker) => new Calls({ engine, worker, history, clock, log, deferral }),
-    sweeper: new Sweeper({ store, clock, log, isDead, jumps }),
+    sweeper: new Sweeper({ store, clock, log, isDead }),
     createWorker: (find) => new Worker({ ...parts, history, find, worker: parts.createWorkerName(), ended, leaving }),
     async close() {
       // Durations are a courtesy.

@@ -1,4 +1,5 @@
 import { toTimestamp } from "../clock.ts";
+import { thisProgram } from "../program/program.ts";
 import type { Engine } from "./engine.ts";
 import { timeLeft } from "./status-line.ts";
 import { isTerminal, type LiveStatus, type LiveTask, liveStatuses } from "./task.ts";
@@ -58,7 +59,7 @@ export async function progressOfToken(
     return { ok: false, error: "token_not_found", message };
   }
   const seconds = Math.floor((now - stale.updatedAt) / 1000);
-  const message = `Nobody has worked on the call with the progress token ${named} for ${seconds} s (timeout); meanwhile tasks show ${stale.taskId} says what became of it.`;
+  const message = `Nobody has worked on the call with the progress token ${named} for ${seconds} s (timeout); ${thisProgram.name} tasks show ${stale.taskId} says what became of it.`;
   return { ok: false, error: "timeout", message };
 }
 

@@ -1,5 +1,5 @@
 import { formatDuration } from "../clock.ts";
-import type { Answer } from "../command/context.ts";
+import type { Answer, Question } from "../command/context.ts";
 import {
   type EndedTask,
   isTerminal,
@@ -37,7 +37,8 @@ import {
  * Terminal is final. A live task is input_required exactly as long as one of its questions is open. A worker's events
  * carry its fence; one that is not the task's own is refused.
  * A journalled call is created claimed and never run again: retry and give back, which would queue it, are refused.
- * Hand out makes an ordinary task of it and leaves its status as it is. A call that was answered is deleted, and that
+ * Hand out makes an ordinary task of it and leaves its status as it is. Whether a task is safe may be said anew while
+ * it runs, with a step that is kept; that is no transition, either. A call that was answered is deleted, and that
  * is no transition. Stores write the same rules as one guarded statement each; this file says what they must do.
  */
 export type TaskEvent =
@@ -51,7 +52,7 @@ export type TaskEvent =
   | { readonly type: "ask"; readonly fence: number; readonly question: LimitedQuestion }
   | { readonly type: "answer"; readonly key: string; readonly answer: Answer }
   | { readonly type: "settle"; readonly fence: number; readonly outcome: TaskOutcome }
-  | { readonly type: "retry"; readonly fence: number; readonly notBefore: number; readonly why: string }
+  | { readonly type: "retry"; readonly fence: number; readonly delayMs: number; readonly why: string }
   | { readonly type: "giveBack"; readonly fence: number; readonly why?: string | undefined }
   | {
       readonly type: "handOut";
@@ -65,26 +66,32 @@ export type TaskEvent =
   | { readonly type: "cancel"; readonly message: string };
 
 /** A new task, before anybody has seen it; with a claim, one that is being worked on already. */
-export function begin(fresh: NewTask, claim?: { readonly worker: string; readonly leaseMs: number }): LiveTask {
+export function begin(
+  { ageMs = 0, ...fresh }: NewTask,
+  now: number,
+  claim?: { readonly worker: string; readonly leaseMs: number },
+): LiveTask {
   if (fresh.isCall && claim === undefined)
     throw new Error("A call is journalled by whoever runs it, so it needs a claim.");
+  const createdAt = Math.round(now - ageMs);
   const queued: LiveTask = {
     ...fresh,
+    createdAt,
     status: "queued",
     version: 1,
     fence: 0,
     attempts: 0,
     crashes: 0,
-    notBefore: fresh.createdAt,
+    notBefore: createdAt,
     lease: undefined,
     statusMessage: undefined,
     progress: undefined,
-    updatedAt: fresh.createdAt,
+    updatedAt: createdAt,
     startedAt: undefined,
   };
   if (claim === undefined) return queued;
-  const lease = { worker: claim.worker, until: fresh.createdAt + claim.leaseMs };
-  return { ...queued, status: "working", fence: 1, attempts: 1, lease, startedAt: fresh.createdAt };
+  const lease = { worker: claim.worker, until: now + claim.leaseMs };
+  return { ...queued, status: "working", fence: 1, attempts: 1, lease, startedAt: createdAt };
 }
 
 /** What becomes of a task; undefined when the event does not apply: somebody else was first, mostly. */
@@ -100,7 +107,9 @@ export function apply(task: Task, event: TaskEvent, now: number): Task | undefin
         statusMessage: event.statusMessage ?? task.statusMessage,
       });
     case "ask": {
-      const asked = { ...event.question, key: `q${task.questions.length + 1}`, askedAt: now };
+      const { limitMs, ...question } = event.question;
+      const until = limitMs === undefined ? {} : { until: now + limitMs };
+      const asked = { ...question, ...until, key: keyFor(question, task.questions), askedAt: now };
       return change(task, now, { status: "input_required", questions: [...task.questions, asked] });
     }
     case "answer":
@@ -108,7 +117,7 @@ export function apply(task: Task, event: TaskEvent, now: number): Task | undefin
     case "settle":
       return end(task, event.outcome, now);
     case "retry":
-      return release(task, now, { notBefore: event.notBefore, statusMessage: event.why });
+      return release(task, now, { notBefore: now + event.delayMs, statusMessage: event.why });
     case "giveBack":
       return release(task, now, {
         attempts: task.attempts - 1,
@@ -128,6 +137,14 @@ export function apply(task: Task, event: TaskEvent, now: number): Task | undefin
     case "cancel":
       return cancel(task, event.message, now);
   }
+}
+
+/** What a question is called: by its own name, numbered in front when it is not the first of that name. */
+function keyFor({ key }: Question, earlier: readonly TaskQuestion[]): string {
+  if (key === undefined) return `q${earlier.length + 1}`;
+  const isItsOwn = (used: string) => used === key || (/^r\d/.test(used) && used.endsWith(`/${key}`));
+  const sameNamed = earlier.filter((question) => isItsOwn(question.key)).length;
+  return sameNamed === 0 ? key : `r${sameNamed + 1}/${key}`;
 }
 
 function claim(task: LiveTask, event: { worker: string; leaseMs: number }, now: number): Task | undefined {

@@ -102,8 +102,8 @@ export class Worker {
   }
 
   /** A call that did not end at once: it is stopped with the worker, and put on record after a moment. */
-  holdCall(call: HeldCall, onAsked: () => void): void {
-    call.hold(onAsked);
+  holdCall(call: HeldCall, onEvent: Parameters<HeldCall["hold"]>[0]): void {
+    call.hold(onEvent);
     if (this.isStopped) call.leave();
     this.#calls.add(call);
     void call.ended.then(() => this.#calls.delete(call));
@@ -236,7 +236,7 @@ export class Worker {
   }
 
   async #takeOne(): Promise<boolean> {
-    const { dispatcher, project, environment, worker, clock } = this.#options;
+    const { dispatcher, project, environment, worker } = this.#options;
     const shares = this.#shares();
     if (shares === undefined) return false;
     const task = await dispatcher.next({
@@ -244,7 +244,6 @@ export class Worker {
       ...(environment !== undefined && { environment: environment() }),
       worker,
       leaseMs: this.#leaseMs,
-      now: clock.now(),
       except: this.#absences.held(),
       shares,
     });

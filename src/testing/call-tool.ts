@@ -5,13 +5,14 @@ import { systemClock, toTimestamp } from "../clock.ts";
 import { ownArguments } from "../command/aliases.ts";
 import { localUser } from "../command/caller.ts";
 import { type Catalog, type CatalogEntry, openCatalog } from "../command/catalog.ts";
-import type { Answer, Origin, ProgressReport, Question } from "../command/context.ts";
+import type { Answer, Origin, ProgressReport, Question, Root } from "../command/context.ts";
 import { type Envelope, toEnvelope } from "../command/envelope.ts";
 import { runCommand } from "../command/run.ts";
 import { closest } from "../command/suggest.ts";
-import { messageOf } from "../errors.ts";
+import { CommandError, messageOf } from "../errors.ts";
 import { isBundledFile } from "../paths.ts";
 import { packFolder } from "../project/project.ts";
+import { answerRoots, withRoots } from "./given-roots.ts";
 
 export interface CallToolOptions {
   /** Where the commands are. Default: `commands` in the working folder. */
@@ -28,6 +29,8 @@ export interface CallToolOptions {
   readonly config?: Readonly<Record<string, unknown>>;
   /** What `task.origin` is. Default: a terminal in the working folder. */
   readonly origin?: Origin;
+  /** What `task.roots()` gives. Default: nothing. */
+  readonly roots?: readonly Root[];
   readonly onProgress?: (report: ProgressReport) => void;
   /** Answers what the command asks, confirmations included. Without it nobody can be asked. */
   readonly answer?: (question: Question) => Answer | Promise<Answer>;
@@ -71,8 +74,12 @@ interface Called {
 }
 
 async function run(entry: CatalogEntry, { name, args, options }: Called): Promise<Envelope> {
-  const { config = {}, onProgress, answer, signal } = options;
-  const origin: Origin = options.origin ?? { door: "terminal", folder: path.resolve() };
+  const { config = {}, onProgress, roots, signal } = options;
+  const origin = withRoots(options.origin ?? { door: "terminal", folder: path.resolve() }, roots);
+  const nobody = ({ message }: Question) => {
+    throw new CommandError(`${entry.toolName} asks «${message}», and nobody can be asked here.`);
+  };
+  const { answer = nobody } = options;
   // What comes with Meanwhile keeps its data there, and a test must not leave it in the working folder.
   const ownHome =
     options.home === undefined && isBundledFile(entry.file)
@@ -88,7 +95,7 @@ async function run(entry: CatalogEntry, { name, args, options }: Called): Promis
       origin,
       door: {
         ...(onProgress !== undefined && { progress: onProgress }),
-        ...(answer !== undefined && { ask: async (question: Question) => await answer(question) }),
+        ask: async (question) => answerRoots(question, roots) ?? (await answer(question)),
       },
       ...(signal !== undefined && { signals: [signal] }),
     });

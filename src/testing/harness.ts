@@ -2,14 +2,16 @@ import path from "node:path";
 import { type Clock, nextTurn } from "../clock.ts";
 import { catalogOf } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
-import type { Answer, Origin } from "../command/context.ts";
+import type { Answer, Origin, Root } from "../command/context.ts";
 import { createId } from "../ids.ts";
 import { silentLog } from "../log.ts";
 import { MemoryStore } from "../store/memory-store.ts";
+import type { Engine } from "../task/engine.ts";
 import type { TaskStore } from "../task/store.ts";
-import type { Task } from "../task/task.ts";
+import { openQuestions, type Task } from "../task/task.ts";
 import { createTasks } from "../task/tasks.ts";
 import { FakeClock } from "./fake-clock.ts";
+import { answerRoots, withRoots } from "./given-roots.ts";
 
 /** Commands run as tasks, in memory, on a clock that stands still until it is moved. */
 export interface Harness {
@@ -35,11 +37,14 @@ export interface HarnessOptions {
   readonly home?: string;
   /** Where the commands are called from. Default: a terminal in the working folder. */
   readonly origin?: Origin;
+  /** What `task.roots()` gives. Default: nothing. */
+  readonly roots?: readonly Root[];
 }
 
 /** Opens a harness for commands by name. */
 export function createHarness(commands: Readonly<Record<string, Command>>, options: HarnessOptions = {}): Harness {
-  const { home = "", origin = { door: "terminal", folder: path.resolve() } } = options;
+  const { home = "", roots } = options;
+  const origin = withRoots(options.origin ?? { door: "terminal", folder: path.resolve() }, roots);
   const clock = new FakeClock();
   const store = new MemoryStore(clock);
   const catalog = catalogOf(commands);
@@ -68,7 +73,8 @@ export function createHarness(commands: Readonly<Record<string, Command>>, optio
     },
     async settle() {
       worker.start();
-      await untilIdle(store, clock);
+      do await untilIdle(store, clock);
+      while (await giveRoots(engine, roots));
     },
     get: (task) => engine.get(caller, task.taskId),
     answer: (task, answers) => engine.answer(caller, task.taskId, answers),
@@ -76,7 +82,7 @@ export function createHarness(commands: Readonly<Record<string, Command>>, optio
     async crash() {
       const { name } = worker;
       worker = createWorker();
-      await store.interrupt({ worker: name }, clock.now());
+      await store.interrupt(name);
     },
     async close() {
       let isStopped = false;
@@ -92,12 +98,25 @@ export function createHarness(commands: Readonly<Record<string, Command>>, optio
   };
 }
 
+/** Answers as a client does that is asked for its folders; true when one was asked. */
+async function giveRoots(engine: Engine, roots: readonly Root[] | undefined): Promise<boolean> {
+  const { tasks } = await engine.list(caller, { statuses: ["input_required"] });
+  let isGiven = false;
+  for (const task of tasks)
+    for (const question of openQuestions(task)) {
+      const answer = answerRoots(question, roots);
+      if (answer !== undefined && (await engine.answer(caller, task.taskId, { [question.key]: answer })))
+        isGiven = true;
+    }
+  return isGiven;
+}
+
 /** Resolves once nothing runs, and nothing can begin before time is moved. */
 async function untilIdle(store: TaskStore, clock: Clock): Promise<void> {
   for (;;) {
     const changed = Promise.withResolvers<void>();
     const stopListening = store.onChange(() => changed.resolve());
-    const { tasks } = await store.list({ caller, now: clock.now() }, { limit: 1_000, statuses: ["queued", "working"] });
+    const { tasks } = await store.list({ caller }, { limit: 1_000, statuses: ["queued", "working"] });
     const isBusy = tasks.some((task) => task.status === "working" || task.notBefore <= clock.now());
     if (isBusy) await changed.promise;
     stopListening();

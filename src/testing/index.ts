@@ -1,6 +1,6 @@
 export type { Clock } from "../clock.ts";
 export type { ContentBlock } from "../command/content.ts";
-export type { Answer, LogLine, Origin, ProgressReport, Question } from "../command/context.ts";
+export type { Answer, LogLine, Origin, ProgressReport, Question, Root } from "../command/context.ts";
 export type { Envelope } from "../command/envelope.ts";
 export type { RunMessage } from "../command/outcome.ts";
 export type { SourcePlace } from "../command/place.ts";

@@ -29,7 +29,10 @@ export async function startChild({ command, args, cwd, env }: ChildWords): Promi
   await new Promise<void>((resolve, reject) => {
     child.once("spawn", resolve);
     child.once("error", (cause: NodeJS.ErrnoException) => {
-      const why = cause.code === "ENOENT" ? "there is no such command or working folder" : cause.message;
+      const why =
+        cause.code === "ENOENT"
+          ? "there is no such command or working folder; name one that is installed, by its whole path if need be"
+          : cause.message;
       reject(
         new ConnectionError(`The server ${cut(command)} cannot be started: ${why}.`, {
           isPassing: false,
@@ -53,12 +56,14 @@ export interface Patience {
   /** How long it may take after its input is closed, and after a signal. */
   readonly politeMs: number;
   readonly signalMs: number;
+  /** The signal is for all that it has started, too, as one from a terminal would be. */
+  readonly isForGroup?: boolean;
 }
 
 /** Makes it leave: closes its input, then asks by a signal, then kills it. Says what it took. */
 export async function endChild(
   child: Child,
-  { gone, politeMs, signalMs }: Patience,
+  { gone, politeMs, signalMs, isForGroup = false }: Patience,
 ): Promise<"closing" | "signal" | "kill"> {
   const leaves = (ms: number) =>
     within(
@@ -68,7 +73,7 @@ export async function endChild(
     );
   child.stdin.end();
   if (await leaves(politeMs)) return "closing";
-  if (child.pid !== undefined) system.askToEnd(child.pid);
+  if (child.pid !== undefined) (isForGroup ? system.askGroupToEnd : system.askToEnd)(child.pid);
   if (await leaves(signalMs)) return "signal";
   killChild(child);
   // What it has started itself may hold its pipes; those are not ours to wait for.

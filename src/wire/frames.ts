@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { RequestError } from "../errors.ts";
-import { describeExcess, type JsonLimits, weighJson } from "./json.ts";
+import { describeExcess, type JsonLimits, type JsonWeight, weighJson, weighValue } from "./json.ts";
 import type { Message } from "./message.ts";
 import { metaKeys } from "./request-envelope.ts";
 
@@ -27,14 +27,24 @@ export function parseMessage(bytes: Buffer): Message {
 export function parseJson(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw new RequestError("parse", "The message is not valid UTF-8.");
   const text = bytes.toString("utf8");
-  const { excess } = weighJson(text, limits);
-  if (excess !== undefined)
-    throw new RequestError("request", `The message ${describeExcess(excess, limits)}${cures[excess]}.`);
+  refuseExcess(weighJson(text, limits));
   try {
     return JSON.parse(text);
   } catch (cause) {
     throw new RequestError("parse", `The message is not JSON: ${(cause as Error).message.slice(0, 200)}.`);
   }
+}
+
+/** About how many bytes the JSON of a value has that somebody else has parsed; refuses what `parseJson` would. */
+export function weighParsed(value: unknown): number {
+  const weight = weighValue(value, limits);
+  refuseExcess(weight);
+  return weight.bytes;
+}
+
+function refuseExcess({ excess }: JsonWeight): void {
+  if (excess !== undefined)
+    throw new RequestError("request", `The message ${describeExcess(excess, limits)}${cures[excess]}.`);
 }
 
 /** Checks the shape that every JSON-RPC message has; its content is its method's concern. */

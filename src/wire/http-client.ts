@@ -20,6 +20,9 @@ export interface HttpRequest extends Pick<RequestOptions, "lookup" | "maxHeaderS
   readonly agent?: http.Agent | undefined;
 }
 
+/** How long a connection may be silent before the other side is asked whether it is still there. */
+const probeMs = 60_000;
+
 /**
  * Sends a request and resolves with the head of its answer, whatever it is; rejects with what the network said, or with
  * the signal's reason.
@@ -42,6 +45,8 @@ export function sendHttp(url: URL, { body, signal, agent, headers, ...rest }: Ht
     // read.
     const onAbort = () => void (incoming === undefined ? outgoing.destroy(new Error("aborted")) : incoming.destroy());
     signal?.addEventListener("abort", onAbort, { once: true });
+    // Who is gone without a word is noticed, be it after minutes: an answer may take hours.
+    outgoing.on("socket", (socket) => socket.setKeepAlive(true, probeMs));
     outgoing.on("close", () => signal?.removeEventListener("abort", onAbort));
     outgoing.on("error", (cause) => reject(signal?.aborted ? signal.reason : cause));
     outgoing.end(body);

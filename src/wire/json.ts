@@ -52,6 +52,39 @@ export function weighJson(
   return weight();
 }
 
+/** What a value costs that somebody else has parsed. */
+export interface ValueWeight extends JsonWeight {
+  /** About as many as its text has. */
+  readonly bytes: number;
+}
+
+/** Weighs a value as `weighJson` does its text. */
+export function weighValue(
+  value: unknown,
+  { depth: maxDepth, values: maxValues, members: maxMembers = Number.POSITIVE_INFINITY }: JsonLimits,
+): ValueWeight {
+  let deepest = 0;
+  let values = 0;
+  let bytes = 0;
+  const visit = (part: unknown, depth: number): keyof JsonLimits | undefined => {
+    if (++values > maxValues) return "values";
+    bytes += typeof part === "string" ? 3 + Buffer.byteLength(part) : 2;
+    if (typeof part !== "object" || part === null) return undefined;
+    if (depth >= maxDepth) return "depth";
+    deepest = Math.max(deepest, depth + 1);
+    const names = Array.isArray(part) ? undefined : Object.keys(part);
+    if (names !== undefined && names.length > maxMembers) return "members";
+    for (const name of names ?? []) bytes += 3 + Buffer.byteLength(name);
+    for (const inner of Array.isArray(part) ? part : Object.values(part)) {
+      const excess = visit(inner, depth + 1);
+      if (excess !== undefined) return excess;
+    }
+    return undefined;
+  };
+  const excess = visit(value, 0);
+  return { depth: deepest, values, bytes, excess };
+}
+
 function endOfString(text: string, start: number): number {
   for (let at = text.indexOf('"', start + 1); at !== -1; at = text.indexOf('"', at + 1)) {
     let before = at - 1;

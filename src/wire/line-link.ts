@@ -10,8 +10,16 @@ import { ConnectionError } from "./peer-errors.ts";
 export const maxMessageBytes = maxLineBytes;
 export const tooLarge = `The server sent a message larger than ${maxMessageBytes / 1024 / 1024} MiB.`;
 
+/** Some programs begin what they write with it. */
+const byteOrderMark = "\uFEFF";
+
+export interface LineEvents extends LinkEvents {
+  /** A line was passed over that is no message. */
+  onNoise?(line: string): void;
+}
+
 /** Reads messages until the returned function is called, with why; a line that is none is passed over. */
-export function readLines(input: Readable, events: LinkEvents): (why: ConnectionError) => void {
+export function readLines(input: Readable, events: LineEvents): (why: ConnectionError) => void {
   const splitter = new LineSplitter(maxMessageBytes);
   let isOver = false;
   const finish = (why: ConnectionError) => {
@@ -24,8 +32,10 @@ export function readLines(input: Readable, events: LinkEvents): (why: Connection
     for (const line of splitter.push(chunk)) {
       if (isOver) return;
       if (line === "tooLong") return refuse();
-      const message = readMessage(line.toString("utf8"));
+      const text = line.toString("utf8");
+      const message = readMessage(text.startsWith(byteOrderMark) ? text.slice(1) : text);
       if (message !== undefined) events.onMessage(message);
+      else events.onNoise?.(text);
     }
     if (splitter.isTooLong) refuse();
   });

@@ -25,6 +25,24 @@ export function toEnvelope(clientInfo: Json, clientCapabilities: Json): Json {
   };
 }
 
+const envelopeKeys: ReadonlySet<string> = new Set([
+  metaKeys.revision,
+  metaKeys.clientInfo,
+  metaKeys.clientCapabilities,
+  metaKeys.logLevel,
+]);
+
+/** A request's params as they were before 2026-07-28: without who asks. */
+export function withoutEnvelope(params: Json): Json {
+  const said = fieldsOf(params._meta);
+  if (!(metaKeys.revision in said)) return params;
+  const meta = Object.entries(said);
+  const kept = meta.filter(([key]) => !envelopeKeys.has(key));
+  if (kept.length === meta.length) return params;
+  const { _meta, ...rest } = params;
+  return kept.length === 0 ? rest : { ...rest, _meta: Object.fromEntries(kept) };
+}
+
 /** What a request is about: a tool, a resource, a task. */
 function subjectOf(params: Json): string | undefined {
   return textOf(params.name) ?? textOf(params.uri) ?? textOf(params.taskId);

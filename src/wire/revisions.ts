@@ -46,3 +46,17 @@ export function hasVersionHeader(revision: string): boolean {
 export function takesEmptyEvents(revision: string): boolean {
   return revision >= legacyRevision;
 }
+
+/** What a client asked for while there was a handshake, and asks for no longer. */
+const endedMethods: ReadonlySet<string> = new Set([
+  "initialize",
+  "ping",
+  "logging/setLevel",
+  "resources/subscribe",
+  "resources/unsubscribe",
+]);
+
+/** Whether a server behind ours may be asked for it by a client of ours: tasks are always those that we keep. */
+export function isPassedOn(method: string, isFromModern: boolean): boolean {
+  return !method.startsWith("tasks/") && !(isFromModern && endedMethods.has(method));
+}

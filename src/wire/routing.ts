@@ -8,7 +8,10 @@ import { isModern, modernRevision } from "./revisions.ts";
 
 /** How an HTTP server reads which revision a message is of, and whether its headers say the same as its body. */
 
-export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+export interface Headed {
+  /** By its name in lower case; of one that was sent more than once, all that was said. */
+  header(name: string): string | undefined;
+}
 
 /** What a message is about, by method: the field that its `Mcp-Name` header repeats. */
 const subjects: Readonly<Record<string, string>> = {
@@ -21,12 +24,12 @@ const subjects: Readonly<Record<string, string>> = {
 };
 
 /** True for a message of 2026-07-28 or later; throws what one is refused with that says two things at once. */
-export function isModernMessage({ id, method, params = {} }: Message, headers: Headers): boolean {
+export function isModernMessage({ id, method, params = {} }: Message, request: Headed): boolean {
   if (method === undefined) return false;
   const meta = isObject(params._meta) ? params._meta : undefined;
-  const version = headerOf(headers, "mcp-protocol-version");
+  const version = headerOf(request, "mcp-protocol-version");
   const namesModern = version !== undefined && isModern(version);
-  if (id === undefined) return isModernNotification(method, meta, headers, namesModern);
+  if (id === undefined) return isModernNotification(method, meta, request, namesModern);
   if (method === "initialize" && !(meta !== undefined && isModernClaim(meta))) {
     if (namesModern)
       throw mismatch(
@@ -41,19 +44,19 @@ export function isModernMessage({ id, method, params = {} }: Message, headers: H
   }
   refuseIssue(meta);
   refuseOtherVersion(meta, version);
-  refuseOtherMethod(method, headers);
+  refuseOtherMethod(method, request);
   return true;
 }
 
-function isModernNotification(method: string, meta: Json | undefined, headers: Headers, namesModern: boolean): boolean {
+function isModernNotification(method: string, meta: Json | undefined, request: Headed, namesModern: boolean): boolean {
   if (meta === undefined || !hasClaim(meta)) {
-    if (namesModern) refuseOtherMethod(method, headers);
+    if (namesModern) refuseOtherMethod(method, request);
     return namesModern;
   }
   if (typeof meta[metaKeys.revision] !== "string")
     throw toIssueError({ key: metaKeys.revision, problem: "expected a protocol version string" });
-  refuseOtherVersion(meta, headerOf(headers, "mcp-protocol-version"));
-  if (isModern(meta[metaKeys.revision] as string)) refuseOtherMethod(method, headers);
+  refuseOtherVersion(meta, headerOf(request, "mcp-protocol-version"));
+  if (isModern(meta[metaKeys.revision] as string)) refuseOtherMethod(method, request);
   return true;
 }
 
@@ -61,21 +64,21 @@ function isModernNotification(method: string, meta: Json | undefined, headers: H
  * Throws what a request of 2026-07-28 is refused with whose revision is unknown, or whose headers are not those that it
  * has to have.
  */
-export function checkRouting({ method = "", params = {} }: Message, headers: Headers): void {
+export function checkRouting({ method = "", params = {} }: Message, request: Headed): void {
   const revision = textOf(fieldsOf(params._meta)[metaKeys.revision]);
   if (revision !== modernRevision) throw unsupportedRevision(revision);
-  if (headerOf(headers, "mcp-protocol-version") === undefined)
+  if (headerOf(request, "mcp-protocol-version") === undefined)
     throw mismatch(
       "(missing)",
       `the body envelope names protocol version ${revision} but the required MCP-Protocol-Version header is absent`,
     );
-  if (headerOf(headers, "mcp-method") === undefined)
+  if (headerOf(request, "mcp-method") === undefined)
     throw mismatch(
       "(missing)",
       `the body names method ${excerptOf(method)} but the required Mcp-Method header is absent`,
     );
   const field = Object.hasOwn(subjects, method) ? subjects[method] : undefined;
-  if (field !== undefined) checkName(field, textOf(params[field]), headerOf(headers, "mcp-name"));
+  if (field !== undefined) checkName(field, textOf(params[field]), headerOf(request, "mcp-name"));
 }
 
 function checkName(field: string, subject: string | undefined, header: string | undefined): void {
@@ -94,7 +97,7 @@ function checkName(field: string, subject: string | undefined, header: string | 
  * Throws what a call is refused with whose arguments are not those that its `Mcp-Param-*` headers repeat, as the tool's
  * schema marks them.
  */
-export function checkParamHeaders(schema: Json, args: unknown, headers: Headers): void {
+export function checkParamHeaders(schema: Json, args: unknown, request: Headed): void {
   for (const mark of paramMarks(schema)) {
     const { header, path, isNumber } = mark;
     const value = markedValue(mark, args);
@@ -105,7 +108,7 @@ export function checkParamHeaders(schema: Json, args: unknown, headers: Headers)
     if (!isTold) continue;
     const name = `Mcp-Param-${header}`;
     const said = `the body carries ${path.join(".")}=${excerptOf(JSON.stringify(value))}`;
-    const given = headerOf(headers, name.toLowerCase());
+    const given = headerOf(request, name.toLowerCase());
     if (given === undefined) throw mismatch(name, `${said} but the ${name} header is absent`);
     const decoded = decodeHeader(given);
     if (decoded === undefined) throw mismatch(name, `the ${name} header carries an invalid Base64 sentinel value`);
@@ -134,8 +137,8 @@ function refuseOtherVersion(meta: Json, version: string | undefined): void {
     );
 }
 
-function refuseOtherMethod(method: string, headers: Headers): void {
-  const named = headerOf(headers, "mcp-method");
+function refuseOtherMethod(method: string, request: Headed): void {
+  const named = headerOf(request, "mcp-method");
   if (named !== undefined && named !== method)
     throw mismatch(named, `the body names method ${excerptOf(method)} but the Mcp-Method header names ${named}`);
 }
@@ -153,10 +156,8 @@ function mismatch(header: string, body: string): ProtocolError {
   });
 }
 
-/** Of a header that was sent more than once, all that was said. */
-function headerOf(headers: Headers, name: string): string | undefined {
-  const value = headers[name];
-  return typeof value === "string" ? value.trim() : value?.join(", ");
+function headerOf(request: Headed, name: string): string | undefined {
+  return request.header(name)?.trim();
 }
 
 function decodeHeader(value: string): string | undefined {

@@ -3,6 +3,8 @@ import { createParser } from "eventsource-parser";
 
 /** One event of a `text/event-stream`. */
 export interface ServerEvent {
+  /** What kind of event it is; undefined for a message. */
+  readonly name?: string | undefined;
   readonly data: string;
   readonly id: string | undefined;
   /** How long to wait before the stream is opened again. */
@@ -31,7 +33,7 @@ export class EventReader {
       onRetry: (retryMs) => {
         this.#retryMs = retryMs;
       },
-      onEvent: ({ data }) => this.#take(data),
+      onEvent: ({ data, event }) => this.#take(data, event),
       onError: ({ type }) => {
         this.isTooLarge ||= type === "max-buffer-size-exceeded";
       },
@@ -47,11 +49,16 @@ export class EventReader {
     return events;
   }
 
-  #take(data: string): void {
+  #take(data: string, event?: string): void {
     this.isTooLarge ||= data.length > this.#maxBytes / 3 && Buffer.byteLength(data) > this.#maxBytes;
     // A comment that keeps the connection alive says nothing, and neither does an event without data.
     if (data !== "" || this.#id !== undefined || this.#retryMs !== undefined)
-      this.#events.push({ data, id: this.#id, retryMs: this.#retryMs });
+      this.#events.push({
+        ...(event !== undefined && event !== "message" && { name: event }),
+        data,
+        id: this.#id,
+        retryMs: this.#retryMs,
+      });
     this.#id = undefined;
     this.#retryMs = undefined;
   }

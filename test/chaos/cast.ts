@@ -10,7 +10,6 @@ import { openStore, type Store } from "../../src/store/open.ts";
 import { statements } from "../../src/store/sqlite/statements.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
-import type { JumpWatch } from "../../src/task/jumps.ts";
 import type { Task } from "../../src/task/task.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { entryOf, type Kind } from "./commands.ts";
@@ -68,7 +67,7 @@ export async function openStage(folder: string): Promise<{
   return { store, engine, create };
 }
 
-export function engineOn(store: Store, clock: Clock = systemClock, jumps?: JumpWatch): Engine {
+export function engineOn(store: Store, clock: Clock = systemClock): Engine {
   const history = new History(store, clock);
   return new Engine({
     store,
@@ -77,7 +76,6 @@ export function engineOn(store: Store, clock: Clock = systemClock, jumps?: JumpW
     log: silentLog,
     project: "chaos",
     maxLive: 10_000,
-    ...(jumps !== undefined && { jumps }),
   });
 }
 

@@ -5,6 +5,7 @@ import { z } from "zod";
 import type { CatalogEntry } from "../../src/command/catalog.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
 import type { CommandContext } from "../../src/command/context.ts";
+import { type JsonObject, type Relay, toForeignCommand } from "../../src/command/foreign.ts";
 import deaf from "./deaf.ts";
 import isolated from "./isolated.ts";
 import poison from "./poison.ts";
@@ -39,6 +40,15 @@ async function work({ key, ms }: Input, task: CommandContext): Promise<{ key: st
   }
   note(task, { key, what: "finish" });
   return { key, attempt: task.attempt, pid: process.pid };
+}
+
+/** Says once where it stands, and works on for ever; who finds that is done. */
+async function takeUp(given: unknown, { leftBehind, leave, signal, attempt }: Relay): Promise<JsonObject> {
+  if (leftBehind !== undefined) return { content: [], structuredContent: { attempt, leftBehind } };
+  const { isSafe } = given as { isSafe: boolean };
+  await leave({ said: "first" }, { isSafe: !isSafe });
+  await leave({ said: "last" }, { isSafe });
+  return await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 }
 
 const commands = {
@@ -106,6 +116,11 @@ const commands = {
     run: () => ({}),
   }),
   deaf,
+  takenUp: toForeignCommand(
+    { listing: { name: "takenUp" }, saysWhenSafe: true, call: takeUp },
+    {},
+    defineCommand as Parameters<typeof toForeignCommand>[2],
+  ),
 } satisfies Record<string, Command>;
 
 export type Kind = keyof typeof commands;

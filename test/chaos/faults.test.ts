@@ -14,7 +14,6 @@ import type { Store } from "../../src/store/open.ts";
 import { createWorkerName, isKnownDead } from "../../src/system/worker-name.ts";
 import { UnknownTask } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
-import { JumpWatch } from "../../src/task/jumps.ts";
 import { Sweeper } from "../../src/task/sweeper.ts";
 import { isTerminal, type Task } from "../../src/task/task.ts";
 import { Worker } from "../../src/task/worker.ts";
@@ -112,6 +111,24 @@ describe("a worker that is lost", () => {
     expect(await engine.get("ada", taskId)).toMatchObject({ status: "working", fence: 2, crashes: 1, attempts: 1 });
   });
 
+  test("is killed: what its tools have left behind is found in the next process, where that was safe", async () => {
+    const folder = temporaryFolder();
+    const { store, engine, create } = await openStage(folder);
+    const first = await startWorker(folder, 30_000);
+    const ids = await Promise.all([true, false].map(async (isSafe) => (await create("takenUp", { isSafe })).taskId));
+    const said = async (taskId: string) => [...(await store.steps(taskId)).values()].join();
+    for (const taskId of ids)
+      await vi.waitFor(async () => expect(await said(taskId)).toContain("last"), { timeout: 50_000 });
+    first.kill("SIGKILL");
+    await startWorker(folder, 30_000);
+    const [safe, unsafe] = await Promise.all(ids.map((taskId) => engine.wait("ada", taskId)));
+    expect(safe).toMatchObject({ status: "completed", fence: 2, crashes: 1, attempts: 1 });
+    expect(JSON.parse((safe as { outcome?: { foreign?: string } }).outcome?.foreign ?? "")).toMatchObject({
+      structuredContent: { attempt: 2, leftBehind: { said: "last" } },
+    });
+    expect(unsafe).toMatchObject({ status: "failed", fence: 1, outcome: { cause: "interrupted" } });
+  });
+
   test.each(stores)(
     "F05 is on another machine: its task is taken over between one lease and 5 s more (%s)",
     async (_name, open) => {
@@ -121,7 +138,7 @@ describe("a worker that is lost", () => {
       const sweeper = startSweeper(store, clock);
       await pass(clock, 60);
       const task = await createOn(engine, "safe");
-      await store.claim({ project: "chaos", worker: "elsewhere|boot|1|1|x", leaseMs: 30_000, now: clock.now() });
+      await store.claim({ project: "chaos", worker: "elsewhere|boot|1|1|x", leaseMs: 30_000 });
       const claimedAt = clock.now();
       for (let second = 0; second < 40 && (await engine.get("ada", task.taskId)).status === "working"; second++)
         await pass(clock, 1);
@@ -327,13 +344,12 @@ describe.each(stores)("on %s", (_name, open) => {
           project: "chaos",
           worker: "w",
           leaseMs: 30_000,
-          now: systemClock.now(),
           taskId,
         });
         const claim = { taskId, fence: claimed?.fence ?? -1 };
         const settle = async () => {
           for (let turn = 0; turn < round % 16; turn++) await Promise.resolve();
-          return await store.settle(claim, completed, systemClock.now());
+          return await store.settle(claim, completed);
         };
         const [isCancelled, isSettled] = await Promise.all([engine.cancel("ada", taskId), settle()]);
         expect([isCancelled, isSettled].filter(Boolean)).toHaveLength(1);
@@ -353,18 +369,18 @@ describe.each(stores)("on %s", (_name, open) => {
     const store = await open(clock);
     const engine = engineOn(store, clock);
     const { taskId } = await createOn(engine, "safe", { ttlMs: 50 });
-    const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: clock.now() });
+    const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000 });
     clock.advance(60_000);
-    await store.sweep(clock.now());
+    await store.sweep();
     expect(await engine.get("ada", taskId)).toMatchObject({ status: "working" });
-    expect(await store.settle({ taskId, fence: claimed?.fence ?? -1 }, completed, clock.now())).toBe(true);
+    expect(await store.settle({ taskId, fence: claimed?.fence ?? -1 }, completed)).toBe(true);
     clock.advance(49);
-    expect(await store.sweep(clock.now())).toBe(0);
+    expect(await store.sweep()).toBe(0);
     expect(await engine.get("ada", taskId)).toMatchObject({ status: "completed" });
     clock.advance(1);
     expect(await wordsOf(engine.get("ada", taskId))).toBe(await wordsOf(engine.get("ada", randomUUID())));
     expect((await engine.list("ada")).tasks).toEqual([]);
-    expect(await store.sweep(clock.now())).toBe(1);
+    expect(await store.sweep()).toBe(1);
   });
 
   test("F30 a clock set an hour ahead, then two hours back: no living worker is interrupted, no result is gone too early", async () => {
@@ -372,10 +388,10 @@ describe.each(stores)("on %s", (_name, open) => {
     const store = await open(clock);
     const engine = engineOn(store, clock);
     const ended = await createOn(engine, "safe");
-    const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: clock.now() });
-    await store.settle({ taskId: ended.taskId, fence: claimed?.fence ?? -1 }, completed, clock.now());
+    const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000 });
+    await store.settle({ taskId: ended.taskId, fence: claimed?.fence ?? -1 }, completed);
     const running = await createOn(engine, "unsafe");
-    await store.claim({ project: "chaos", worker: "living", leaseMs: 30_000, now: clock.now() });
+    await store.claim({ project: "chaos", worker: "living", leaseMs: 30_000 });
     const stopHeartbeat = store.keepLeases("living", 30_000, 10_000);
     const sweeper = startSweeper(store, clock);
     for (const jumpMs of [0, 60 * minutes, -120 * minutes]) {
@@ -391,13 +407,12 @@ describe.each(stores)("on %s", (_name, open) => {
   test("F30 a clock set an hour ahead: a result with ten minutes to live is there for its ten minutes, at every look, and gone after them", async () => {
     const clock = new JumpingClock();
     const store = await open(clock);
-    const jumps = new JumpWatch(clock);
-    const engine = engineOn(store, clock, jumps);
+    const engine = engineOn(store, clock);
     const { taskId } = await createOn(engine, "safe", { ttlMs: 10 * minutes });
-    const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: clock.now() });
-    await store.settle({ taskId, fence: claimed?.fence ?? -1 }, completed, clock.now());
-    // Two servers on one database, as a daemon and one over HTTP: both see the jump, and it counts once.
-    const sweepers = [startSweeper(store, clock, jumps), startSweeper(store, clock)];
+    const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000 });
+    await store.settle({ taskId, fence: claimed?.fence ?? -1 }, completed);
+    // Two who look after it: the jump counts once.
+    const sweepers = [startSweeper(store, clock), startSweeper(store, clock)];
     await pass(clock, 60);
     clock.offset += 60 * minutes;
     expect(await engine.get("ada", taskId), "before anybody has noticed").toMatchObject({ status: "completed" });
@@ -408,7 +423,7 @@ describe.each(stores)("on %s", (_name, open) => {
     await pass(clock, 120);
     for (const sweeper of sweepers) sweeper.stop();
     await expect(engine.get("ada", taskId)).rejects.toThrow(UnknownTask);
-    expect(await store.sweep(clock.now()), "nothing is left to remove").toBe(0);
+    expect(await store.sweep(), "nothing is left to remove").toBe(0);
   });
 
   test("F30 a clock set two hours back: what is queued is run at once, and no result lives longer than its time from now", async () => {
@@ -416,14 +431,14 @@ describe.each(stores)("on %s", (_name, open) => {
     const store = await open(clock);
     const engine = engineOn(store, clock);
     const ended = await createOn(engine, "safe", { ttlMs: 10 * minutes });
-    const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: clock.now() });
-    await store.settle({ taskId: ended.taskId, fence: claimed?.fence ?? -1 }, completed, clock.now());
+    const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000 });
+    await store.settle({ taskId: ended.taskId, fence: claimed?.fence ?? -1 }, completed);
     const queued = await createOn(engine, "safe");
     const sweeper = startSweeper(store, clock);
     await pass(clock, 1);
     clock.offset -= 120 * minutes;
     await pass(clock, 2);
-    expect(await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: clock.now() })).toMatchObject({
+    expect(await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000 })).toMatchObject({
       taskId: queued.taskId,
     });
     await pass(clock, 11 * 60);
@@ -476,13 +491,9 @@ const verbs = (engine: ReturnType<typeof engineOn>) => [
 /** Leaves some of the tasks with an open question, so that there is something to answer. */
 async function answerable(store: Store): Promise<void> {
   for (let at = 0; at < 20; at++) {
-    const task = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: systemClock.now() });
+    const task = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000 });
     if (task !== undefined)
-      await store.ask(
-        { taskId: task.taskId, fence: task.fence },
-        { message: "?", schema: {}, isConfirmation: false },
-        systemClock.now(),
-      );
+      await store.ask({ taskId: task.taskId, fence: task.fence }, { message: "?", schema: {}, isConfirmation: false });
   }
 }
 
@@ -562,13 +573,12 @@ async function stopBetweenWrites(child: ChildProcess, file: string): Promise<voi
   db.close();
 }
 
-function startSweeper(store: Store, clock: FakeClock, jumps?: JumpWatch): Sweeper {
+function startSweeper(store: Store, clock: FakeClock): Sweeper {
   const sweeper = new Sweeper({
     store,
     clock,
     log: silentLog,
     isDead: () => false,
-    ...(jumps !== undefined && { jumps }),
   });
   sweeper.start();
   return sweeper;

@@ -4,6 +4,7 @@ import { commandHelp, parseTyped } from "../../src/cli/command-usage.ts";
 import { formatData } from "../../src/cli/screens/output.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
 import { content } from "../../src/command/content.ts";
+import { type JsonObject, toForeignCommand } from "../../src/command/foreign.ts";
 
 const entryOf = (command: Command) => ({ command, toolName: "report_build", path: ["report", "build"], file: "x.ts" });
 const build = defineCommand({
@@ -122,6 +123,39 @@ describe("words become input", () => {
     );
     expect(() => parse("Q3", "Q4")).toThrow(/Too many arguments.*\n {2}See: meanwhile report build --help/);
     expect(() => parse("Q3", "--format")).toThrow("Option '--format <format>' argument missing.");
+  });
+});
+
+describe("a tool of somebody else's", () => {
+  const theirs = (inputSchema: unknown, description?: string) => {
+    const listing = { name: "x", description, inputSchema } as JsonObject;
+    return entryOf(toForeignCommand({ listing, call: async () => ({}) }, {}, defineCommand));
+  };
+
+  test.for([
+    { type: "object", properties: { a: null } },
+    { type: "object", properties: "none", required: 7 },
+    { type: "object", properties: { a: { anyOf: "x" } }, required: [{}] },
+    [],
+  ])("has no flags but ours where its schema makes no sense: %j", (schema) => {
+    expect(commandHelp(theirs(schema))).toContain("--input <file>");
+    expect(parseTyped(theirs(schema), ["--quiet"])).toMatchObject({ input: {}, quiet: true });
+  });
+
+  test("has flags for arguments of any name", () => {
+    const properties = { "--x, -y <z>": { enum: ["a"] }, "\u001b[31m": { type: "string" }, ünä: { type: "boolean" } };
+    const entry = theirs({ type: "object", properties });
+    expect(parseTyped(entry, ["--x-y-z", "a", "--31m", "b", "--n"]).input).toEqual({
+      "--x, -y <z>": "a",
+      "\u001b[31m": "b",
+      ünä: true,
+    });
+  });
+
+  test("is described once, by all that its server says", () => {
+    expect(commandHelp(theirs({}, "\nSay it.\nTwice, if need be.\n"))).toMatch(
+      /^Usage: .*\n\nSay it\.\nTwice, if need be\.\n\nOptions:/,
+    );
   });
 });
 

@@ -1,9 +1,10 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import { ownArgument, ownArguments } from "../../src/command/aliases.ts";
-import { openCatalog, openLiveCatalog, withoutBundled } from "../../src/command/catalog.ts";
+import { openCatalog, withoutBundled } from "../../src/command/catalog.ts";
 import { silentLog } from "../../src/log.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { openLiveCatalog } from "../helpers/live-catalog.ts";
 
 const command = (aliases: unknown) => `import { defineCommand, jsonSchema } from "meanwhile";
 const input = jsonSchema({ type: "object", properties: { url: { type: "string" }, full: { type: "boolean" } } });

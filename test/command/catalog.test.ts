@@ -2,10 +2,11 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
-import { type Catalog, openCatalog, openLiveCatalog, withoutBundled } from "../../src/command/catalog.ts";
+import { type Catalog, openCatalog, withoutBundled } from "../../src/command/catalog.ts";
 import { discover } from "../../src/command/discover.ts";
 import { silentLog } from "../../src/log.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { openLiveCatalog } from "../helpers/live-catalog.ts";
 
 const command = (summary: string, more = "") =>
   `import { defineCommand } from "meanwhile";\n${more}\nexport default defineCommand({ summary: ${JSON.stringify(summary)}, run: () => ({}) });\n`;

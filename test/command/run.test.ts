@@ -2,13 +2,14 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import { content } from "../../src/command/content.ts";
-import type { ProgressReport, Question } from "../../src/command/context.ts";
+import type { Answer, ProgressReport, Question } from "../../src/command/context.ts";
 import { toEnvelope } from "../../src/command/envelope.ts";
 import { summaryLine } from "../../src/command/outcome.ts";
 import { runCommand } from "../../src/command/run.ts";
 import { jsonSchema } from "../../src/command/schema.ts";
 import { Cancelled, CommandError, ShuttingDown } from "../../src/errors.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
+import { foreign } from "../helpers/foreign.ts";
 import { run } from "../helpers/run.ts";
 
 const double = defineCommand({
@@ -321,6 +322,52 @@ describe("stopping a run", () => {
     await new Promise(setImmediate);
     clock.advance(5_000);
     expect(await outcome).toMatchObject({ ending: "failed", cause: "timeout", message: "Timed out after 5 s." });
+  });
+
+  test.each(["own", "foreign"])("a deadline stands still while a question is open (%s)", async (whose) => {
+    const clock = new FakeClock();
+    const asked = [Promise.withResolvers<Answer>(), Promise.withResolvers<Answer>()];
+    const questions = asked.values();
+    const yes: Answer = { action: "accept", content: { action: "accept", content: {} } };
+    const forever = (signal: AbortSignal) =>
+      new Promise<never>((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    const command =
+      whose === "own"
+        ? defineCommand({
+            summary: "x",
+            timeout: 5,
+            async run(_input, { ask, signal }) {
+              await Promise.all([ask("One?", z.object({})), ask("Two?", z.object({}))]);
+              return await forever(signal);
+            },
+          })
+        : foreign(
+            async (_input, { ask, signal }) => {
+              const request = { method: "elicitation/create", params: { message: "?", requestedSchema: {} } };
+              await Promise.all([ask(request), ask(request)]);
+              return await forever(signal);
+            },
+            {},
+            { timeout: 5 },
+          );
+    const ask = () => questions.next().value?.promise ?? Promise.reject(new Error("one question too many"));
+    const origin = { door: "mcp" as const, folder: undefined, client: { capabilities: { elicitation: {} } } };
+    let isOver = false;
+    const outcome = Promise.resolve(run(command, {}, { clock, origin, door: { ask } })).finally(() => (isOver = true));
+    await new Promise(setImmediate);
+    for (const { resolve } of asked) {
+      clock.advance(3_600_000);
+      await new Promise(setImmediate);
+      expect(isOver, "a person has all the time").toBe(false);
+      resolve(yes);
+      await new Promise(setImmediate);
+    }
+    clock.advance(4_999);
+    await new Promise(setImmediate);
+    expect(isOver, "what it has left is its own").toBe(false);
+    clock.advance(1);
+    expect(await outcome).toMatchObject({ ending: "failed", cause: "timeout", message: "Timed out after 5 s." });
+    expect(clock.pendingTimers).toBe(0);
   });
 
   test("a result that comes after the stop is not a result", async () => {

@@ -1,7 +1,7 @@
 import { createConnection, type Socket } from "node:net";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { Broker } from "../../src/daemon/broker.ts";
+import { Broker, type SessionFacts } from "../../src/daemon/broker.ts";
 import { silentLog } from "../../src/log.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
@@ -14,15 +14,20 @@ async function openBroker() {
   const file = path.join(temporaryFolder(), "s");
   let served: Socket | undefined;
   let heard = "";
+  const facts: SessionFacts[] = [];
   const broker = new Broker({
     key: "k",
     env: () => [],
-    onConnection: (socket) => {
+    onConnection: (socket, said) => {
       served = socket;
+      facts.push(said);
       socket.on("data", (chunk: Buffer) => (heard += chunk.toString("utf8"))).resume();
       return new Promise(() => undefined);
     },
     status: () => plainStatus,
+    onRestart: async (upstream) => {
+      if (upstream !== "known") throw new Error(`There is no upstream ${upstream}.`);
+    },
     onStop: () => undefined,
     log: silentLog,
   });
@@ -39,7 +44,7 @@ async function openBroker() {
   front.write(hello);
   await waitFor(() => told.includes("welcome"));
   const lastWord = () => told.trim().split("\n").at(-1) ?? "";
-  return { broker, front, errors, lastWord, heard: () => heard, served: () => served as Socket };
+  return { broker, file, facts, front, errors, lastWord, heard: () => heard, served: () => served as Socket };
 }
 
 test("a front that still speaks is not hung up on before it has read the good-bye; what it says then is not heard", async () => {
@@ -77,4 +82,34 @@ test("a front that never hangs up does not keep the daemon", async () => {
   broker.stopListening();
   await broker.closeAll();
   expect({ connections: broker.connections, isOpen: front.writable }).toEqual({ connections: 1, isOpen: true });
+});
+
+test("a front brings its whole environment, however large; a line so long that is not one of ours is MCP", async () => {
+  const { file, facts, heard } = await openBroker();
+  const env = { BIG: '"x\n'.repeat(700_000), SMALL: "1" };
+  const front = createConnection(file);
+  onTestFinished(() => void front.destroy());
+  front.write(`${JSON.stringify({ meanwhile: "hello", key: "k", env })}\nhello there\n`);
+  await waitFor(() => heard() === "hello there\n");
+  expect(facts.at(-1)?.environment).toEqual(env);
+  const stranger = createConnection(file);
+  onTestFinished(() => void stranger.destroy());
+  const long = "y".repeat(200_000);
+  stranger.write(long);
+  await waitFor(() => heard().endsWith(long));
+  expect(facts.at(-1)).toEqual({});
+});
+
+test("an upstream is restarted by its name, and a name that is none is answered with a sentence", async () => {
+  const { file } = await openBroker();
+  const ask = async (upstream: string) => {
+    const socket = createConnection(file);
+    let text = "";
+    socket.on("data", (chunk: Buffer) => (text += chunk.toString("utf8")));
+    socket.write(`${JSON.stringify({ meanwhile: "restart", upstream })}\n`);
+    await new Promise((resolve) => socket.on("close", resolve));
+    return JSON.parse(text) as unknown;
+  };
+  expect(await ask("known")).toEqual({ meanwhile: "done" });
+  expect(await ask("other")).toEqual({ meanwhile: "done", trouble: "There is no upstream other." });
 });

@@ -17,7 +17,7 @@ const program = path.resolve(import.meta.dirname, "../fixtures/daemon/keys.ts");
 interface Place {
   readonly cwd?: string;
   readonly env?: Record<string, string>;
-  readonly flags?: { commands?: string[]; bundled?: boolean };
+  readonly flags?: ProjectFlags;
   readonly files?: Record<string, string>;
 }
 
@@ -130,6 +130,41 @@ describe("a front and its daemon come to one key", () => {
       { env: { MEANWHILE_IDLE_SECONDS: "1" } },
     ]);
     areMany([keys[0], ...more]);
+  });
+});
+
+// They start Node as well.
+describe("what is wrapped is a project of its own", () => {
+  const one = { command: "npx", args: ["server"] };
+  const wrapping = (upstream: object): Place => ({ flags: { wrap: { upstreams: { one: { ...one, ...upstream } } } } });
+
+  test("in every folder, whatever lies in it; and each way to say it has its daemon", () => {
+    const folder = writeFiles(temporaryFolder(), { "p/x": "", "q/meanwhile.config.json": "{}", "q/commands/x": "" });
+    const plain = wrapping({});
+    isOne(keysOf(folder, [plain, { ...plain, cwd: "q" }]));
+    areMany(
+      keysOf(folder, [
+        plain,
+        wrapping({ args: ["other"] }),
+        wrapping({ share: "all" }),
+        wrapping({ env: { KEY: "one" } }),
+        wrapping({ env: { KEY: "two" } }),
+        { flags: { wrap: { upstreams: { other: one } } } },
+        {},
+      ]),
+    );
+  });
+
+  test("by the values of the variables that it refers to, as an upstream of a config does", () => {
+    const folder = writeFiles(temporaryFolder(), {
+      "p/x": "",
+      "q/meanwhile.config.json": '{"upstreams":{"a":{"url":"https://a.b","headers":{"X-Key":"${T}"}}}}',
+      "home/config.json": '{"upstreams":{"b":{"command":"x","args":["${B:-1}"]}}}',
+    });
+    const referring = wrapping({ env: { KEY: "${T:-none}" } });
+    areMany(keysOf(folder, [referring, { ...referring, env: { T: "1" } }, { ...referring, env: { T: "2" } }]));
+    isOne(keysOf(folder, [referring, { ...referring, env: { B: "1" } }]));
+    areMany(keysOf(folder, [{ cwd: "q" }, { cwd: "q", env: { T: "1" } }, { cwd: "q", env: { B: "1" } }]));
   });
 });
 

@@ -102,7 +102,8 @@ export class DaemonHome {
 export function recordsOf(home: string): Daemon[] {
   const folder = path.join(home, "run");
   return namesIn(folder).flatMap((name) => {
-    if (!name.endsWith(".json")) return [];
+    // What upstreams were last known to have lies beside them.
+    if (!name.endsWith(".json") || name.startsWith("upstream-")) return [];
     try {
       return [
         {
@@ -125,13 +126,17 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** Kills the daemons of a home, those without a record too, and waits until they are gone. */
-export async function killDaemons(home: string): Promise<void> {
-  const pids = new Set([...recordsOf(home).map(({ pid }) => pid), ...daemonProcesses(home)]);
+/**
+ * Kills the daemons of a home, those without a record too, and waits until they are gone. An author's program has its
+ * home in a variable of its own.
+ */
+export async function killDaemons(home: string, variable?: string): Promise<void> {
+  const left = () => processesOf(home, "_daemon", variable);
+  const pids = new Set([...recordsOf(home).map(({ pid }) => pid), ...left()]);
   for (const pid of pids) kill(pid);
   await waitFor(
-    () => daemonProcesses(home).length === 0 && [...pids].every((pid) => !isRunning(pid)),
-    () => `daemons were left: ${daemonProcesses(home).join(", ")}`,
+    () => left().length === 0 && [...pids].every((pid) => !isRunning(pid)),
+    () => `daemons were left: ${left().join(", ")}`,
   );
 }
 
@@ -145,23 +150,24 @@ export function kill(pid: number): void {
 }
 
 /** Kills what works on in a home after its terminal has left; without its home it would never end. */
-export async function killWorkers(home: string): Promise<void> {
-  for (const pid of processesOf(home, "_work")) kill(pid);
+export async function killWorkers(home: string, variable?: string): Promise<void> {
+  const left = () => processesOf(home, "_work", variable);
+  for (const pid of left()) kill(pid);
   await waitFor(
-    () => processesOf(home, "_work").length === 0,
-    () => `workers were left: ${processesOf(home, "_work").join(", ")}`,
+    () => left().length === 0,
+    () => `workers were left: ${left().join(", ")}`,
   );
 }
 
 /** The daemons that run on a home, whatever their records say. */
 export const daemonProcesses = (home: string) => processesOf(home, "_daemon");
 
-export function processesOf(home: string, verb: string): number[] {
+export function processesOf(home: string, verb: string, variable = "MEANWHILE_HOME"): number[] {
   const found = commandLines().filter(([, words]) => ` ${words} `.includes(` ${verb} `));
   return [
     ...system.markedOf(
       found.map(([pid]) => pid),
-      `MEANWHILE_HOME=${home}`,
+      `${variable}=${home}`,
     ),
   ].filter(isRunning);
 }

@@ -1,13 +1,15 @@
 import { PassThrough } from "node:stream";
 import { onTestFinished } from "vitest";
-import { catalogOf } from "../../src/command/catalog.ts";
+import { fixedSource } from "../../src/command/code-source.ts";
 import type { Command } from "../../src/command/command.ts";
+import type { CommandSource } from "../../src/command/source.ts";
 import type { ClientConnection } from "../../src/mcp/request.ts";
 import type { Serving } from "../../src/mcp/serving.ts";
 import { openRuntime } from "../../src/runtime/runtime.ts";
 import { serveRuntimeOverHttp, serveStreams } from "../../src/serve.ts";
 import { readSettings, type Settings } from "../../src/settings/settings.ts";
 import { MemoryStore } from "../../src/store/memory-store.ts";
+import type { Store } from "../../src/store/open.ts";
 import type { DeferralRules } from "../../src/task/deferral.ts";
 import type { Engine } from "../../src/task/engine.ts";
 import type { HttpDoor } from "../../src/transport/http/http-door.ts";
@@ -45,12 +47,13 @@ export async function openInMemory(
   commands: Readonly<Record<string, Command>>,
   clock: FakeClock,
   changed: Partial<Settings> = {},
+  store: Store = new MemoryStore(clock),
 ): Promise<InMemoryServer> {
   const home = temporaryFolder();
   const { settings } = readSettings({ cwd: home, env: { MEANWHILE_HOME: home }, flags: { scope: "pack", port: 0 } });
   const runtime = await openRuntime(
     { ...settings, prompts: false, ...changed },
-    { clock, catalog: catalogOf(commands), store: new MemoryStore(clock) },
+    { clock, sources: [toSource(commands)], store },
   );
   await runtime.tasks.start();
   const { serving } = runtime;
@@ -91,6 +94,13 @@ export async function openInMemory(
       await runtime.close(0);
     },
   };
+}
+
+export function toSource(commands: Readonly<Record<string, Command>>): CommandSource {
+  const entries = Object.entries(commands).map(([toolName, command]) => {
+    return { toolName, path: toolName.split("_"), file: "", command };
+  });
+  return fixedSource("the commands of the test", entries);
 }
 
 /** Lets everything happen that needs no time. */

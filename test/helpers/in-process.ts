@@ -33,6 +33,12 @@ export async function servePipesHere(words: readonly string[], place: Place = {}
   return pipes;
 }
 
+/** A server of these settings, and connections to it. */
+export function openDoors(runtime: Runtime, folder: string): () => Pipes {
+  cleanUp(() => runtime.close(0));
+  return () => openPipes(runtime, folder);
+}
+
 export interface HttpHere {
   readonly url: string;
   readonly home: string;

@@ -14,6 +14,8 @@ export const noProject: Pick<Cli, "version" | "readProject" | "loadProject" | "p
     describe: async () => undefined,
     isBundled: () => false,
     isServed: () => false,
+    upstreams: [],
+    mayAskHook: false,
   }),
   loadProject: () => Promise.reject(new Error("no project's code is needed here")),
   protectStdout: async () => {},

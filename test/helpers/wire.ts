@@ -455,11 +455,12 @@ export class WireClient {
   async begin(): Promise<this> {
     const { revision, name, capabilities } = this.#options;
     if (isModern(revision)) return this;
-    const { result } = await this.request("initialize", {
+    const { result, error } = await this.request("initialize", {
       protocolVersion: revision,
       capabilities,
       clientInfo: { name, version: "1" },
     });
+    if (error !== undefined) throw new Error(error.message);
     if (result?.protocolVersion !== revision)
       throw new Error(`The server wants to speak ${String(result?.protocolVersion)}, not ${revision}`);
     this.initialized = result;
@@ -504,6 +505,12 @@ export class WireClient {
   async respond(id: Id | null | undefined, result: Fields): Promise<void> {
     if (id == null) throw new Error("only requests are answered");
     await this.#link.send({ id, result }, this.#options);
+  }
+
+  /** Answers one with an error. */
+  async fail(id: Id | null | undefined, error: RpcError): Promise<void> {
+    if (id == null) throw new Error("only requests are answered");
+    await this.#link.send({ id, error }, this.#options);
   }
 
   cancel(requestId: Id): void {

@@ -5,9 +5,10 @@ import { defineCommand } from "../../src/command/command.ts";
 import { RuntimeError } from "../../src/errors.ts";
 import { silentLog } from "../../src/log.ts";
 import { Guests } from "../../src/mcp/guests.ts";
+import { createHookHost } from "../../src/mcp/hook-host.ts";
 import { toRpcError } from "../../src/mcp/router.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
-import { openInMemory, turns } from "../helpers/in-memory.ts";
+import { moving, openInMemory, turns } from "../helpers/in-memory.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { type Fields, WireClient, type WireOptions } from "../helpers/wire.ts";
 
@@ -60,11 +61,12 @@ async function setUp(more: (server: McpServer, facts: { era: string }) => void =
     }));
     more(server, { era });
   };
-  const server = await openInMemory({ say_hello: hello }, new FakeClock(), { mcp: hook });
+  const clock = new FakeClock();
+  const server = await openInMemory({ say_hello: hello }, clock, { mcp: hook });
   const clients: WireClient[] = [];
   onTestFinished(async () => {
-    await Promise.all(clients.map((client) => client.close()));
-    await server.close();
+    await moving(clock, Promise.all(clients.map((client) => client.close())));
+    await moving(clock, server.close());
   });
   const connect = async (door: "stdio" | "http", options: WireOptions) => {
     const client = new WireClient(door === "stdio" ? server.openPipe() : await server.openHttp(), options);
@@ -159,11 +161,13 @@ test.each(doors)(
     );
     expect((await ada.comes("notifications/progress")).params).toMatchObject({ progressToken: "t", message: "ada" });
     expect((await bob.comes("notifications/progress")).params).toMatchObject({ progressToken: "t", message: "bob" });
-    if (door === "http" && revision === "2026-07-28") calls[0]?.drop();
-    else ada.cancel(calls[0]?.id as number);
+    const takeBack = (client: WireClient, call: (typeof calls)[number] | undefined) =>
+      door === "http" && revision === "2026-07-28" ? call?.drop() : client.cancel(call?.id as number);
+    takeBack(ada, calls[0]);
     await waitFor(() => stopped.length > 0);
     expect(stopped).toEqual(["ada"]);
-    calls[1]?.drop();
+    takeBack(bob, calls[1]);
+    await waitFor(() => stopped.length > 1);
   },
 );
 
@@ -219,7 +223,7 @@ test("a client that looks who is there before it begins is served as what it is"
 });
 
 test.each(doors)(
-  "a result that cannot be written is an error to who asked for it, and the next call works (%s, %s)",
+  "a result that cannot be written is told to who asked for it, and the next call works (%s, %s)",
   async (door, revision) => {
     const { connect } = await setUp((server) => {
       server.registerTool("odd", { description: "Odd", inputSchema: z.object({}) }, () => ({
@@ -228,10 +232,9 @@ test.each(doors)(
       }));
     });
     const client = await connect(door, { revision });
-    expect((await client.request("tools/call", { name: "odd", arguments: {} })).error).toMatchObject({
-      code: -32603,
-      message: expect.stringContaining("cannot be written"),
-    });
+    const odd = await client.call("odd");
+    expect(odd).toMatchObject({ isError: true });
+    expect(JSON.stringify(odd)).toContain("odd returned something that is not JSON");
     expect(await client.call("by_hand", { word: "x" })).toMatchObject(text("by hand: x"));
   },
 );
@@ -250,11 +253,11 @@ test("a hook whose SDK is not there says so, to the log and to whoever asks", as
   const said: string[] = [];
   const loadSdk = () =>
     Promise.reject(new RuntimeError("CONFIG_INVALID", "in /a/file: install it", { forClients: "install it" }));
+  const facts = { name: "x", version: "1", instructions: undefined };
+  const log = { ...silentLog, error: (text: string) => void said.push(text) };
   const guests = new Guests({
-    facts: { name: "x", version: "1", instructions: undefined },
-    hook: () => undefined,
-    loadSdk,
-    log: { ...silentLog, error: (text) => void said.push(text) },
+    host: createHookHost({ name: "the hook", facts, hook: () => undefined, loadSdk, log }),
+    log,
   });
   expect(toRpcError(await guests.shared("modern").catch((error: unknown) => error))).toEqual({
     code: -32603,
@@ -267,7 +270,8 @@ test("a hook that fails is told to whoever asks, and tried again by the next", a
   let runs = 0;
   const { connect } = await setUp(() => {
     runs += 1;
-    if (runs === 1) throw new Error("a secret of the author's");
+    // The first is at the start, to know what tools there are.
+    if (runs <= 2) throw new Error("a secret of the author's");
   });
   const client = await connect("stdio", { revision: "2026-07-28" });
   const failed = await client.request("tools/list");

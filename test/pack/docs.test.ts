@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { loadEntry } from "../../src/command/catalog.ts";
 import { discover } from "../../src/command/discover.ts";
+import { loadEntry } from "../../src/command/load-entry.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 

@@ -97,6 +97,16 @@ const stories: Record<string, (stops: readonly string[]) => Promise<string[]>> =
     return home.calls();
   },
 
+  async "A call through an upstream"(stops) {
+    const upstream = path.join(root, "test/fixtures/gateway/place.mjs");
+    const home = new Traced(stops, { upstreams: { there: { command: process.execPath, args: [upstream] } } });
+    home.begin();
+    const client = await home.connect({ revision: "2025-06-18" });
+    const result = await client.call("place");
+    expect(result.isError ?? false).toBe(false);
+    return home.calls();
+  },
+
   async "A command in the terminal"(stops) {
     const home = new Traced(stops);
     home.begin();

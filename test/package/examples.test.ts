@@ -1,17 +1,38 @@
-import { spawnSync } from "node:child_process";
-import { globSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { globSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
-import { expect, test } from "vitest";
-import { temporaryFolder } from "../helpers/home.ts";
+import { text } from "node:stream/consumers";
+import { afterAll, expect, test, vi } from "vitest";
+import { isLong } from "../helpers/long.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 
-test.each(globSync("examples/*/client.ts", { cwd: root }))(
-  "%s runs itself, checks its own output and ends with 0",
-  (file) => {
-    const env = { ...process.env, MEANWHILE_HOME: temporaryFolder() };
-    const { status, stdout, stderr } = spawnSync(process.execPath, [path.join(root, file)], { encoding: "utf8", env });
+// They mostly wait for what is slow in them.
+vi.setConfig({ maxConcurrency: 3 });
+
+// One for all: of tests that run at the same time each would take the others' folders away.
+const homes = mkdtempSync(path.join(tmpdir(), "meanwhile-"));
+afterAll(() => rmSync(homes, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }));
+
+/** Those that documents show are run by the tests of the documents, every day. */
+const shown = ["examples/embed-sdk-v1/check.ts", "examples/embed-express/check.ts", "examples/wrap/check.ts"];
+const files = globSync("examples/*/{client,check}.ts", { cwd: root }).filter((file) => isLong || !shown.includes(file));
+
+test.concurrent.each(files)(
+  "%s runs itself, checks its own output, ends with 0 and leaves no process",
+  async (file) => {
+    const env = { ...process.env, MEANWHILE_HOME: mkdtempSync(path.join(homes, "home-")) };
+    // A group of its own: whatever it starts is in it, too.
+    const child = spawn(process.execPath, [path.join(root, file)], {
+      ...{ env, detached: true },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const [stdout, stderr, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "exit")]);
     expect({ status, stderr }).toMatchObject({ status: 0 });
     expect(stdout).not.toBe("");
+    // `client.ts` leaves a daemon on purpose, which is of no group but its own.
+    await vi.waitFor(() => expect(() => process.kill(-(child.pid ?? 0), 0)).toThrow("ESRCH"), { timeout: 50_000 });
   },
 );

@@ -53,24 +53,23 @@ class OwnStore implements TaskStore, Dispatcher {
   onWork = (listener: () => void): (() => void) => this.#kept.onWork(listener);
   keepLeases = (worker: string, leaseMs: number, everyMs: number): (() => void | Promise<void>) =>
     this.#kept.keepLeases(worker, leaseMs, everyMs);
-  report = (claim: Claim, news: News, now: number): Done => this.#kept.report(claim, news, now);
-  ask = (claim: Claim, question: LimitedQuestion, now: number): Promise<TaskQuestion | undefined> =>
-    this.#kept.ask(claim, question, now);
-  settle = (claim: Claim, outcome: TaskOutcome, now: number): Done => this.#kept.settle(claim, outcome, now);
-  retryLater = (claim: Claim, notBefore: number, why: string, now: number): Done =>
-    this.#kept.retryLater(claim, notBefore, why, now);
-  giveBack = (claim: Claim, now: number, why?: string): Done => this.#kept.giveBack(claim, now, why);
-  handOut = (claim: Claim, terms: Terms, now: number): Done => this.#kept.handOut(claim, terms, now);
+  report = (claim: Claim, news: News): Done => this.#kept.report(claim, news);
+  ask = (claim: Claim, question: LimitedQuestion): Promise<TaskQuestion | undefined> => this.#kept.ask(claim, question);
+  settle = (claim: Claim, outcome: TaskOutcome): Done => this.#kept.settle(claim, outcome);
+  retryLater = (claim: Claim, delayMs: number, why: string): Done => this.#kept.retryLater(claim, delayMs, why);
+  giveBack = (claim: Claim, why?: string): Done => this.#kept.giveBack(claim, why);
+  handOut = (claim: Claim, terms: Terms): Done => this.#kept.handOut(claim, terms);
   forget = (claim: Claim): Done => this.#kept.forget(claim);
-  keepStep = (claim: Claim, name: string, json: string): Done => this.#kept.keepStep(claim, name, json);
+  keepStep = (claim: Claim, name: string, json: string, rules?: Pick<TaskRules, "isSafe">): Done =>
+    this.#kept.keepStep(claim, name, json, rules);
   steps = (taskId: string): Promise<ReadonlyMap<string, string>> => this.#kept.steps(taskId);
   workers = (): Ids => this.#kept.workers();
-  interrupt = (lost: { readonly before: number } | { readonly worker: string }, now: number): Ids =>
-    this.#kept.interrupt(lost, now);
-  lapse = (now: number): Ids => this.#kept.lapse(now);
-  sweep = (now: number): Promise<number> => this.#kept.sweep(now);
+  interrupt = (worker?: string): Ids => this.#kept.interrupt(worker);
+  lapse = (): Ids => this.#kept.lapse();
+  sweep = (): Promise<number> => this.#kept.sweep();
   prune = (scope: Scope, taskId?: string): Promise<number> => this.#kept.prune(scope, taskId);
-  clockJumped = (byMs: number, now: number): Promise<void> => this.#kept.clockJumped(byMs, now);
+  putRight = (): Promise<number> => this.#kept.putRight();
+  now = (): number => this.#kept.now();
   recordDurations = (counts: readonly DurationCount[]): Promise<void> => this.#kept.recordDurations(counts);
   durations = (command?: string): Promise<readonly DurationCount[]> => this.#kept.durations(command);
   onChange = (listener: (taskId: string | undefined) => void, taskId?: string): (() => void) =>

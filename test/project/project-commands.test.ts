@@ -2,11 +2,12 @@ import { rmSync } from "node:fs";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
-import { type Catalog, openCatalog, openLiveCatalog } from "../../src/command/catalog.ts";
+import { type Catalog, openCatalog } from "../../src/command/catalog.ts";
 import { silentLog } from "../../src/log.ts";
 import { findForTerminal, findServed, servedCatalog } from "../../src/project/project-commands.ts";
 import { type Flags, readSettings } from "../../src/settings/settings.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { openLiveCatalog } from "../helpers/live-catalog.ts";
 
 const command =
   'import { defineCommand } from "meanwhile";\nexport default defineCommand({ summary: "x", run: () => ({}) });\n';

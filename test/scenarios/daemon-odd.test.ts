@@ -45,6 +45,18 @@ test.for(["2025-11-25", "2026-07-28"])(
   },
 );
 
+test("a project that `meanwhile init` makes reaches the client that is connected there", async () => {
+  const home = new DaemonHome();
+  const client = await home.connect({ words: [] });
+  const names = async () =>
+    ((await client.request("tools/list")).result as { tools: { name: string }[] }).tools.map(({ name }) => name);
+  expect(await names()).toContain("config");
+  const env = { MEANWHILE_HOME: home.home };
+  expect(await runMeanwhile(["init", "--name", "acme"], { cwd: home.cwd, env })).toMatchObject({ code: 0 });
+  await expect.poll(names, { timeout: 40_000 }).toContain("report_build");
+  expect(await names()).not.toContain("config");
+});
+
 test("a session works where its host has started it; -C says whose commands are served", async () => {
   const mine = writeFiles(temporaryFolder(), { "work/notes/a.md": "a", "served/notes/a.md": "b" });
   const env = { HOME: mine, MEANWHILE_HOME: path.join(mine, "home") };

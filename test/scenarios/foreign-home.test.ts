@@ -13,8 +13,10 @@ const isRoot = process.getuid?.() === 0;
 /** What is typed for each verb; a verb without a row fails below. */
 const typed: Record<VerbName, readonly string[]> = {
   serve: ["serve"],
+  wrap: ["wrap", "--", "node", "--version"],
   call: ["call", ".", "config_path"],
   tools: ["tools"],
+  init: ["init"],
   new: ["new", "a/b"],
   tasks: ["tasks", "list"],
   stats: ["stats"],
@@ -22,6 +24,7 @@ const typed: Record<VerbName, readonly string[]> = {
   compare: ["compare", "a.json", "b.json"],
   setup: ["setup", "cursor"],
   daemon: ["daemon", "status"],
+  upstreams: ["upstreams"],
   token: ["token"],
   completion: ["completion", "bash"],
 };

@@ -103,6 +103,7 @@ const nobody = "00000000-0000-4000-8000-000000000000";
 /** Every verb, and the ways to type it that run nothing of the project: a verb without a row does not compile. */
 const lines: Readonly<Record<keyof typeof verbs, readonly (readonly string[])[]>> = {
   serve: [["serve", "--help"]],
+  wrap: [["wrap"], ["wrap", "--help"], ["wrap", "--from", "package.json"]],
   call: [
     ["call", "--help"],
     ["call", "http://127.0.0.1:1/mcp", "evil_run"],
@@ -111,6 +112,7 @@ const lines: Readonly<Record<keyof typeof verbs, readonly (readonly string[])[]>
     ["tools", "--help"],
     ["tools", "http://127.0.0.1:1/mcp"],
   ],
+  init: [["init"], ["init", "--help"], ["init", "mine"], ["init", "--package", "published"], ["init", "commands/evil"]],
   new: [["new", "good/day"]],
   tasks: [
     ["tasks"],
@@ -146,6 +148,12 @@ const lines: Readonly<Record<keyof typeof verbs, readonly (readonly string[])[]>
     ["daemon", "stop", "--all"],
     ["daemon", "restart"],
     ["daemon", "logs"],
+  ],
+  upstreams: [
+    ["upstreams"],
+    ["upstreams", "status", "--json"],
+    ["upstreams", "restart", "x"],
+    ["upstreams", "logs", "x"],
   ],
   token: [["token"]],
   completion: [["completion", "bash"]],

@@ -54,6 +54,10 @@ const place = shareAmongTests(() => {
     "project/commands/bad/screen.ts": command,
     "project/commands/bad/broken.ts": `throw new Error(${JSON.stringify(evil)});`,
     "project/meanwhile.config.json": '{ "bundled": false }',
+    "behind/meanwhile.config.json": JSON.stringify({
+      bundled: false,
+      upstreams: { theirs: { command: process.execPath, args: ["../server.mjs"] } },
+    }),
     "wrong/meanwhile.config.json": JSON.stringify({ [evil]: 1 }),
     "home/daemon.log": `${JSON.stringify({ msg: "plain" })}\n${evil}\n`,
   });
@@ -61,6 +65,7 @@ const place = shareAmongTests(() => {
     folder,
     home: path.join(folder, "home"),
     project: path.join(folder, "project"),
+    behind: path.join(folder, "behind"),
     wrong: path.join(folder, "wrong"),
     server: path.join(folder, "server.mjs"),
   };
@@ -110,6 +115,9 @@ describe("at a terminal nothing that others wrote is obeyed", () => {
     "our own list of tools": ({ project }) => [["tools"], project],
     "a task": ({ project }) => [["bad", "screen", "--async"], project],
     "the log of the daemons": ({ project }) => [["daemon", "logs"], project],
+    "19: the list of an upstream's tools": ({ behind }) => [["tools"], behind],
+    "19: the text of an upstream's tool": ({ behind }) => [["theirs", "say"], behind],
+    "19: the last words of an upstream": ({ behind }) => [["theirs", "die"], behind],
     "a config's mistake": ({ wrong }) => [["tools"], wrong],
     "a config's mistake, told by a front": ({ wrong }) => [["serve"], wrong],
     "what was typed": ({ folder }) => [[evil.replaceAll("\0", "")], folder],

@@ -4,7 +4,6 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
-import { systemClock } from "../../src/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import { killNine, type Started, waitFor } from "../helpers/meanwhile.ts";
 import { isEnded, openPlace, openTraces, type Place, startTask, taskWhen } from "../helpers/place.ts";
@@ -26,7 +25,7 @@ test("T7: a result reads the same every time, also after a restart and after a l
   const store = await openStore(path.join(place.home, "tasks.db"));
   onTestFinished(() => store.close());
   const [worker] = (await store.workers()).filter((name) => name.split("|")[2] === pid);
-  expect(await store.interrupt({ worker: worker as string }, systemClock.now())).toEqual([taskId]);
+  expect(await store.interrupt(worker as string)).toEqual([taskId]);
   await waitFor(() => traces.lines().filter((line) => line.startsWith("started")).length === 2);
   traces.release();
   await taskWhen(second.modern, taskId, isEnded);

@@ -1,29 +1,16 @@
 import { mkdtempSync } from "node:fs";
 import path from "node:path";
-import {
-  Client,
-  type JSONRPCMessage,
-  StreamableHTTPClientTransport,
-  type Transport,
-} from "@modelcontextprotocol/client";
-import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import {
-  createTaskSessionFromClient,
-  DispatchError,
-  type JsonRpcResponse,
-  type RawClientDispatch,
-  resultFromTaskOutcome,
-  type SerializedTaskReference,
-} from "@modelcontextprotocol/ext-tasks/client";
+import { resultFromTaskOutcome, type SerializedTaskReference } from "@modelcontextprotocol/ext-tasks/client";
 import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { metaKeys } from "../../src/wire/request-envelope.ts";
 import { tasksExtension } from "../../src/wire/revisions.ts";
 import type { TransportName } from "../helpers/clients.ts";
+import { connectExtTasks } from "../helpers/ext-tasks.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { openTraces, type Served, serve } from "../helpers/place.ts";
-import { clientInfo, type Fields, type Message, type WireClient } from "../helpers/wire.ts";
+import type { Fields, Message, WireClient } from "../helpers/wire.ts";
 
 /**
  * The tasks extension of 2026-07-28, over both transports: with ext-tasks on the SDK's client, and by hand where a
@@ -728,56 +715,14 @@ describe("a store that fails", () => {
  * the test.
  */
 async function connectV2(served: Served, answers: Readonly<Record<string, object>> = {}) {
-  const client = new Client(clientInfo, { capabilities: withTasks, versionNegotiation: { mode: { pin: revision } } });
-  const headers = served.transport === "HTTP" ? { authorization: `Bearer ${served.token()}` } : {};
-  const transport =
-    served.transport === "stdio" ? new StdioClientTransport(served.process) : toHttp(served.url, headers);
-  onTestFinished(() => client.close());
-  await client.connect(transport);
   const asked: string[] = [];
-  const errors: Error[] = [];
-  const answer = async ({ params }: { params?: Fields }) => {
-    asked.push(params?.message);
-    return answers[params?.message] ?? { action: "cancel" };
+  const answer = (_method: string, { message }: Fields) => {
+    asked.push(message);
+    return answers[message] ?? { action: "cancel" };
   };
-  const session = createTaskSessionFromClient(client, {
-    endpointId: "scenario",
-    rawDispatch: dispatchOver(transport),
-    v2RequestFraming: { protocolVersion: revision, clientInfo, clientCapabilities: { elicitation } },
-    onInputRequest: answer as never,
-    onError: (error) => void errors.push(error),
-  });
-  onTestFinished(() => session.close());
-  return { client, session, asked, errors };
-}
-
-function toHttp(url: string, headers: Record<string, string>): Transport {
-  return new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }) as Transport;
-}
-
-/** Sends below the SDK, which takes no handle for an answer. The ids are texts, so that none is one of the SDK's. */
-function dispatchOver(transport: Transport): RawClientDispatch {
-  const waiting = new Map<unknown, (response: JsonRpcResponse) => void>();
-  const deliver = transport.onmessage;
-  transport.onmessage = (message, extra) => {
-    const { id, method, result, error } = message as Message;
-    const take = method === undefined ? waiting.get(id) : undefined;
-    if (take === undefined) return deliver?.(message, extra);
-    waiting.delete(id);
-    take(error === undefined ? { kind: "result", result: result as never } : { kind: "error", error: error as never });
-  };
-  let last = 0;
-  return (request, { signal, context } = {}) =>
-    new Promise((resolve, reject) => {
-      const id = `task-${++last}`;
-      waiting.set(id, resolve);
-      signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
-      const options = {
-        ...(context?.headers && { headers: context.headers }),
-        ...(signal && { requestSignal: signal }),
-      };
-      transport
-        .send({ jsonrpc: "2.0", id, ...(request as object) } as JSONRPCMessage, options as never)
-        .catch((error: unknown) => reject(new DispatchError(String(error))));
-    });
+  const target =
+    served.transport === "stdio"
+      ? { process: served.process }
+      : { url: served.url, headers: { authorization: `Bearer ${served.token()}` } };
+  return { ...(await connectExtTasks(target, { capabilities: { elicitation }, answer })), asked };
 }

@@ -6,6 +6,10 @@ import type { Entry, Launch, SetupHost } from "../../src/setup/host.ts";
 import { hosts } from "../../src/setup/hosts/index.ts";
 import type { Machine } from "../../src/setup/machine.ts";
 import { SetupRecord } from "../../src/setup/setup-record.ts";
+import { planUnwrap } from "../../src/setup/wrap/plan-unwrap.ts";
+import { planWrap } from "../../src/setup/wrap/plan-wrap.ts";
+import { applyWrap, type OpenedFile, openFile, type WrapChange } from "../../src/setup/wrap/wrap-file.ts";
+import { WrapRecord } from "../../src/setup/wrap/wrap-record.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 
 export const launch: Launch = {
@@ -54,5 +58,45 @@ export function workplace(id: string, content?: string | Buffer) {
       act(planAdd({ ...target, name }, record, { entry, isReplacing: false })),
     replace: (entry: Entry = host.toEntry(launch)) => act(planAdd(target, record, { entry, isReplacing: true })),
     remove: (name = "meanwhile") => act(planRemove({ ...target, name }, record, host.toEntry(launch))),
+  };
+}
+
+interface Wrapped extends WrapChange {
+  readonly backup: string | undefined;
+  readonly names: readonly string[];
+}
+
+/** One host's file with entries of others, and what becomes of them; all of them, or those named. */
+export function wrapplace(id: string, content: string | Buffer) {
+  const { folder, file, machine, record, target, read, write } = workplace(id, content);
+  const here: Machine = { ...machine, project: "/home/ada/reports" };
+  const wrapRecord = new WrapRecord(homeAt({ MEANWHILE_HOME: path.join(folder, "home") }));
+  const means = {
+    toLaunch: (words: readonly string[]): Launch => ({ ...launch, args: [launch.args[0] ?? "", "wrap", ...words] }),
+    isThere: () => false,
+  };
+  const act = (
+    names: readonly string[],
+    plan: (opened: OpenedFile, chosen: OpenedFile["entries"]) => WrapChange,
+  ): Wrapped => {
+    const opened = openFile(target, here);
+    const isChosen = (name: string) => names.length === 0 || names.includes(name);
+    const change = plan(
+      opened,
+      opened.entries.filter(({ name }) => isChosen(name)),
+    );
+    const { backup } = applyWrap(change, { setup: record, wrap: wrapRecord });
+    return { ...change, backup, names: change.done.map(({ name }) => name) };
+  };
+  return {
+    folder,
+    file,
+    record,
+    read,
+    write,
+    bytes: () => readFileSync(file),
+    wrap: (...names: string[]) => act(names, (opened, chosen) => planWrap(opened, chosen, means)),
+    unwrap: (...names: string[]) => act(names, (opened, chosen) => planUnwrap(opened, chosen, wrapRecord)),
+    entryOf: (name: string) => openFile(target, here).entries.find((found) => found.name === name)?.entry,
   };
 }

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { onTestFinished, test } from "vitest";
 import { MemoryStore } from "../../src/store/memory-store.ts";
 import { openStore } from "../../src/store/open.ts";
-import { retryAt } from "../../src/task/retry.ts";
+import { retryDelay } from "../../src/task/retry.ts";
 import type { Claim, TaskStore } from "../../src/task/store.ts";
 import {
   isExpired,
@@ -108,7 +108,13 @@ const operation = fc.oneof(
   },
   {
     weight: 1,
-    arbitrary: fc.record({ type: fc.constant("keepStep"), which, name: fc.constantFrom("s1", "s2"), value: fc.nat(9) }),
+    arbitrary: fc.record({
+      type: fc.constant("keepStep"),
+      which,
+      name: fc.constantFrom("s1", "s2"),
+      value: fc.nat(9),
+      isSafe: fc.constantFrom(undefined, true, false),
+    }),
   },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("cancel"), which, asker }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("interruptWorker"), worker }) },
@@ -193,6 +199,12 @@ class Model {
     return true;
   }
 
+  /** Said with a step, so it is no change that anybody could see. */
+  rule(taskId: string, { isSafe }: { readonly isSafe: boolean }): void {
+    const task = this.tasks.get(taskId) as Task;
+    this.tasks.set(taskId, { ...task, rules: { ...task.rules, isSafe } });
+  }
+
   create(fresh: NewTask, joinsEqual: boolean, claim: { worker: string; leaseMs: number } | undefined): unknown {
     const own = [...this.tasks.values()].filter((task) => task.caller === fresh.caller && !isExpired(task, this.now));
     const near = own.filter((task) => task.project === fresh.project);
@@ -206,7 +218,7 @@ class Model {
     const isFull =
       own.filter((task) => !isTerminal(task) && !task.isCall && task.status !== "input_required").length >= maxLive;
     if (isFull && !fresh.isCall) return { kind: "full", live: maxLive };
-    const task = begin(fresh, claim);
+    const task = begin(fresh, this.now, claim);
     this.tasks.set(fresh.taskId, task);
     this.everMade.push(fresh.taskId);
     if (claim !== undefined) this.hold(task, claim.worker);
@@ -306,7 +318,6 @@ function stepOf(model: Model, op: Operation): Step | undefined {
         isEndless: false,
         isProven: false,
         rules: { isSafe: op.isSafe, maxAttempts: 2, backoffMs: 50 },
-        createdAt: now,
         isCall: op.isCall && op.begunBy !== undefined,
         questions: op.isSafe ? [{ ...question, key: "q1", askedAt: now, answer: { action: "decline" } }] : [],
         progressToken: op.progressToken,
@@ -379,22 +390,22 @@ function stepOf(model: Model, op: Operation): Step | undefined {
       return { expected: isTaken, act: (store) => store.cancel(scope, taskId, "No.") };
     }
     case "interruptWorker": {
-      const lost = { worker: `w${op.worker}` };
-      const expected = model.interrupt((name) => name === lost.worker).sort();
-      return { expected, act: async (store) => [...(await store.interrupt(lost, now))].sort() };
+      const lost = `w${op.worker}`;
+      const expected = model.interrupt((name) => name === lost).sort();
+      return { expected, act: async (store) => [...(await store.interrupt(lost))].sort() };
     }
     case "interruptLate": {
       const expected = model.interrupt((_, until) => until < now).sort();
       // I6: afterwards nobody works under a lease that has run out.
       for (const task of model.tasks.values())
         if (!isTerminal(task) && task.lease !== undefined) assert.ok(task.lease.until >= now);
-      return { expected, act: async (store) => [...(await store.interrupt({ before: now }, now))].sort() };
+      return { expected, act: async (store) => [...(await store.interrupt())].sort() };
     }
     case "wait":
       model.clock.advance(op.ms);
       return undefined;
     case "sweep":
-      return { expected: model.remove((task) => isExpired(task, now)), act: (store) => store.sweep(now) };
+      return { expected: model.remove((task) => isExpired(task, now)), act: (store) => store.sweep() };
     case "prune": {
       const scope = { caller: `c${op.caller}`, now };
       return {
@@ -415,7 +426,6 @@ function writeOf(
   op: Extract<Operation, { type: "report" | "ask" | "complete" | "fail" | "giveBack" | "keepStep" }>,
   held: Held,
 ): Step {
-  const { now } = model;
   const claim: Claim = { taskId: held.taskId, fence: held.fence };
   const { fence } = claim;
   switch (op.type) {
@@ -425,55 +435,56 @@ function writeOf(
         ...(op.message !== undefined && { statusMessage: op.message }),
       };
       const expected = model.write(held, { type: "report", fence, progress: news.progress, statusMessage: op.message });
-      return { expected, act: (store) => store.report(claim, news, now) };
+      return { expected, act: (store) => store.report(claim, news) };
     }
     case "ask": {
       const isAsked = model.write(held, { type: "ask", fence, question });
       return {
         expected: isAsked ? model.tasks.get(held.taskId)?.questions.at(-1) : undefined,
-        act: (store) => store.ask(claim, question, now),
+        act: (store) => store.ask(claim, question),
       };
     }
     case "complete":
       return {
         expected: model.write(held, { type: "settle", fence, outcome: completed }),
-        act: (store) => store.settle(claim, completed, now),
+        act: (store) => store.settle(claim, completed),
       };
     case "fail": {
-      const again = retryAt(held.task, failed, now);
+      const again = retryDelay(held.task, failed);
       if (again === undefined)
         return {
           expected: model.write(held, { type: "settle", fence, outcome: failed }),
-          act: (store) => store.settle(claim, failed, now),
+          act: (store) => store.settle(claim, failed),
         };
       return {
-        expected: model.write(held, { type: "retry", fence, notBefore: again, why: "Again." }),
-        act: (store) => store.retryLater(claim, again, "Again.", now),
+        expected: model.write(held, { type: "retry", fence, delayMs: again, why: "Again." }),
+        act: (store) => store.retryLater(claim, again, "Again."),
       };
     }
     case "giveBack": {
       const expected = model.write(held, { type: "giveBack", fence });
       if (expected) model.givenBack.set(held.taskId, (model.givenBack.get(held.taskId) ?? 0) + 1);
-      return { expected, act: (store) => store.giveBack(claim, now) };
+      return { expected, act: (store) => store.giveBack(claim) };
     }
     case "keepStep": {
       const isHeld = model.isHeld(claim);
       const steps = model.steps.get(held.taskId) ?? new Map<string, string>();
       if (isHeld) model.steps.set(held.taskId, steps.set(op.name, String(op.value)));
-      return { expected: isHeld, act: (store) => store.keepStep(claim, op.name, String(op.value)) };
+      const rules = op.isSafe === undefined ? undefined : { isSafe: op.isSafe };
+      if (isHeld && rules !== undefined) model.rule(held.taskId, rules);
+      return { expected: isHeld, act: (store) => store.keepStep(claim, op.name, String(op.value), rules) };
     }
   }
 }
 
 /** What the worker of a call does with it, whether it still holds it, and whether it still is one, or not. */
 function callOf(model: Model, op: Extract<Operation, { type: "handOut" | "forget" }>, held: Held): Step {
-  const { now } = model;
   const claim: Claim = { taskId: held.taskId, fence: held.fence };
   if (op.type === "handOut") {
     const terms = { reason: "slow", ttlMs: 2 * ttlMs, rules: { isSafe: op.isSafe, maxAttempts: 3, backoffMs: 20 } };
     return {
       expected: model.write(held, { type: "handOut", fence: held.fence, ...terms }),
-      act: (store) => store.handOut(claim, terms, now),
+      act: (store) => store.handOut(claim, terms),
     };
   }
   const isCall = model.isHeld(claim) && model.tasks.get(held.taskId)?.isCall === true;
@@ -503,11 +514,10 @@ interface Sight {
 
 /** Compares what a store shows these callers in their lists, and of these tasks to everybody. */
 async function checkStore(model: Model, store: TaskStore, name: string, sight: Sight): Promise<void> {
-  const { now } = model;
   for (const asker of sight.callers) {
     const own = model.ids.flatMap((taskId) => model.visible(taskId, asker) ?? []);
     for (const withCalls of [true, false]) {
-      const { tasks } = await store.list({ caller: asker, now }, { limit: 100, withCalls });
+      const { tasks } = await store.list({ caller: asker }, { limit: 100, withCalls });
       const shown = own.filter((task) => withCalls || !task.isCall || isTerminal(task));
       // I1: everything acknowledged is there, until its time is over. I8: and nothing of anybody else's.
       const bare = shown.map((task) => ({
@@ -522,7 +532,7 @@ async function checkStore(model: Model, store: TaskStore, name: string, sight: S
     // I8: whoever asks, only the owner is shown the task; when it is gone, nobody is.
     for (const asker of everyone)
       assertSame(
-        await store.get({ caller: asker, now }, taskId),
+        await store.get({ caller: asker }, taskId),
         model.visible(taskId, asker),
         `${name}: ${taskId} for ${asker}`,
       );

@@ -45,7 +45,6 @@ const fresh = (taskId: string, facts: Partial<NewTask> = {}): NewTask => ({
   isEndless: false,
   isProven: false,
   rules: { isSafe: true, maxAttempts: 1, backoffMs: 0 },
-  createdAt: systemClock.now(),
   isCall: false,
   questions: [],
   progressToken: undefined,
@@ -54,7 +53,7 @@ const fresh = (taskId: string, facts: Partial<NewTask> = {}): NewTask => ({
 const options = { joinsEqual: false, maxLive: 100_000 };
 const begun = { ...options, claim: { worker: "w1", leaseMs: 30_000 } };
 const terms = { reason: "slow", ttlMs: 60_000, rules: { isSafe: true, maxAttempts: 1, backoffMs: 0 } };
-const scope = () => ({ caller: "ada", now: systemClock.now() });
+const scope = () => ({ caller: "ada" });
 const claimWish = (worker: string, leaseMs: number) => ({ project: "home", worker, leaseMs, now: systemClock.now() });
 
 async function leaseUntil(store: Store, taskId: string): Promise<number> {
@@ -177,12 +176,12 @@ describe("opening", () => {
       "joined",
     );
     expect((await store.create(fresh("third"), { joinsEqual: false, maxLive: 2 })).kind).toBe("full");
-    expect(await store.settle({ taskId: "working", fence: 1 }, done, systemClock.now())).toBe(true);
+    expect(await store.settle({ taskId: "working", fence: 1 }, done)).toBe(true);
     const call = fresh("call", { isCall: true, progressToken: 7 });
     await store.create(call, begun);
     expect(await store.get(scope(), "call")).toMatchObject({ isCall: true, progressToken: 7 });
     await store.close();
-    expect(versionOf(file)).toBe(6);
+    expect(versionOf(file)).toBe(7);
     expect((await (await open(file)).list(scope(), { limit: 10, withCalls: true })).tasks).toHaveLength(4);
   });
 
@@ -391,19 +390,19 @@ describe("F15: files that go away or may not be written", () => {
       const rows = witness.prepare("select * from tasks order by number");
       const before = rows.all();
       lose(file);
-      const now = systemClock.now();
+      const _now = systemClock.now();
       const writes = {
         create: () => store.create(fresh("t3"), options),
         journal: () => store.create(fresh("t4", { isCall: true }), begun),
-        handOut: () => store.handOut(call, terms, now),
+        handOut: () => store.handOut(call, terms),
         forget: () => store.forget(call),
-        settle: () => store.settle(claim, done, now),
+        settle: () => store.settle(claim, done),
         cancel: () => store.cancel(scope(), "t2", "No."),
         answer: () => store.answer(scope(), "t1", "q1", { action: "decline" }),
-        ask: () => store.ask(claim, { message: "How many?", schema: {}, isConfirmation: false }, now),
+        ask: () => store.ask(claim, { message: "How many?", schema: {}, isConfirmation: false }),
         claim: () => store.claim(claimWish("w2", 30_000)),
         keepStep: () => store.keepStep(claim, "s", "1"),
-        interrupt: () => store.interrupt({ worker: "w1" }, now),
+        interrupt: () => store.interrupt("w1"),
       };
       for (const [verb, write] of Object.entries(writes)) {
         await expect(write(), verb).rejects.toMatchObject({
@@ -489,15 +488,15 @@ describe("F11: a full disk", () => {
       message: expect.stringContaining("the disk is full"),
     });
     const big = { ...done, data: { text: "x".repeat(200_000) } };
-    await expect(store.settle(claim, big, systemClock.now())).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    await expect(store.settle(claim, big)).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
     fillUp(path.join(folder, "rest"));
-    const now = systemClock.now();
+    const _now = systemClock.now();
     const question = { message: "How many?", schema: {}, isConfirmation: false };
     const writes = {
       claim: () => store.claim(claimWish("w2", 30_000)),
-      ask: () => store.ask(claim, question, now),
+      ask: () => store.ask(claim, question),
       keepStep: () => store.keepStep(claim, "step", "1"),
-      report: () => store.report(claim, { statusMessage: "Page 3." }, now),
+      report: () => store.report(claim, { statusMessage: "Page 3." }),
       cancel: () => store.cancel(scope(), "waiting", "No."),
     };
     // A small write may still find room in the log. Whether it did or not, what is said is what was done.
@@ -517,7 +516,7 @@ describe("F11: a full disk", () => {
     expect(refused).toBeGreaterThan(0);
 
     for (const name of ["filler", "rest"]) rmSync(path.join(folder, name));
-    expect(await store.settle(claim, big, systemClock.now())).toBe(true);
+    expect(await store.settle(claim, big)).toBe(true);
     expect((await store.create(fresh("after"), options)).kind).toBe("created");
     const { tasks } = await store.list(scope(), { limit: 1_000 });
     expect(tasks.map(({ taskId }) => taskId)).toEqual([...acknowledged, "after"].reverse());

@@ -2,7 +2,7 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.ts";
-import { type Catalog, openLiveCatalog } from "../../src/command/catalog.ts";
+import type { Catalog } from "../../src/command/catalog.ts";
 import { silentLog } from "../../src/log.ts";
 import { system } from "../../src/system/system.ts";
 import { createIsolation } from "../../src/task/isolated/isolation.ts";
@@ -10,6 +10,7 @@ import { Worker, type WorkerOptions } from "../../src/task/worker.ts";
 import { openEngine } from "../helpers/engine.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { openLiveCatalog } from "../helpers/live-catalog.ts";
 
 const source = (more = "") => `import { defineCommand } from "meanwhile";
 export default defineCommand({ summary: "x", ${more} run: () => ({ done: true }) });`;
@@ -85,8 +86,8 @@ test("a queued task whose command file is gone for 30 s, and half-written for 29
 test("a recovering task whose command file stays away for 60 s ends, and says that it is no longer there", async () => {
   const clock = new FakeClock();
   const { file, catalog, start, get, store, taskId } = await setUp(clock, source("idempotent: true,"));
-  await store.claim({ project: "p", worker: "dead", leaseMs: 1, now: clock.now(), taskId });
-  await store.interrupt({ worker: "dead" }, clock.now());
+  await store.claim({ project: "p", worker: "dead", leaseMs: 1, taskId });
+  await store.interrupt("dead");
   await change(catalog, () => rmSync(file));
   start();
   await pass(clock, 59);

@@ -102,7 +102,7 @@ function setUp(command: Command, rules: Partial<DeferralRules> = {}) {
       isNew: false,
       idempotencyKey: undefined,
       answered: [],
-      whenAsked: "handOut",
+      whenAsked: () => "handOut",
       whyNoAnswer: "nobody is there",
       watcher: door.watcher,
       gone: door.gone.signal,
@@ -129,7 +129,7 @@ function setUp(command: Command, rules: Partial<DeferralRules> = {}) {
     await turns();
   };
   /** Every row there is, calls that are still being answered included. */
-  const rows = async () => (await store.list({ caller, now: clock.now() }, { limit: 100, withCalls: true })).tasks;
+  const rows = async () => (await store.list({ caller }, { limit: 100, withCalls: true })).tasks;
   return { clock, store, engine, calls, worker, history, log, start, pass, rows, door: () => new Door(clock) };
 }
 
@@ -616,7 +616,7 @@ describe("a question", () => {
     const { command, starts } = asking();
     const { engine, start, rows, door } = setUp(command);
     const client = door();
-    const call = await start(client, { whenAsked: "elicit", limit: hard(4) });
+    const call = await start(client, { whenAsked: () => "elicit", limit: hard(4) });
     expect(await rows()).toMatchObject([{ isCall: true, status: "input_required" }]);
     expect(client.asked).toMatchObject([{ open: [{ key: "q1", message: "Publish it?" }] }]);
     expect(call.ending).toBeUndefined();
@@ -632,7 +632,7 @@ describe("a question", () => {
   test("elicit: while nobody answers, the host's limit still holds", async () => {
     const { command } = asking();
     const { engine, start, pass, door } = setUp(command);
-    const call = await start(door(), { whenAsked: "elicit", limit: hard(4) });
+    const call = await start(door(), { whenAsked: () => "elicit", limit: hard(4) });
     await pass(3_000);
     expect(call.deferred).toMatchObject({
       as: "handle",
@@ -650,7 +650,7 @@ describe("a question", () => {
     const { command, starts } = asking();
     const { engine, calls, start, door } = setUp(command);
     const client = door();
-    const call = await start(client, { whenAsked: "park" });
+    const call = await start(client, { whenAsked: () => "park" });
     if (call.ending?.kind !== "asked") throw new Error(`It was to be sent back, but ${call.ending?.kind}`);
     const { task } = call.ending;
     expect(openQuestions(task)).toMatchObject([{ key: "q1", message: "Publish it?" }]);
@@ -675,7 +675,7 @@ describe("a question", () => {
         isNew: false,
         idempotencyKey: undefined,
         answered: [],
-        whenAsked: "park",
+        whenAsked: () => "park",
         whyNoAnswer: "",
         watcher: client.watcher,
         gone: new AbortController().signal,
@@ -956,10 +956,10 @@ describe("a worker that stops", () => {
 
   test("a call whose worker died is not run again: its record says that it was interrupted", async () => {
     const work = held({ idempotent: true });
-    const { clock, store, start, pass, rows, door } = setUp(work.command);
+    const { store, start, pass, rows, door } = setUp(work.command);
     const call = await start(door());
     await pass(100);
-    await store.interrupt({ worker: "w" }, clock.now());
+    await store.interrupt("w");
     await turns();
     expect(await rows()).toMatchObject([
       { status: "failed", isCall: true, statusMessage: expect.stringContaining("only tasks are run again") },

@@ -250,12 +250,12 @@ describe.each([
       },
     });
     const { task } = await create(asks);
-    const claimed = await store.claim({ project: "p", worker: "dead", leaseMs: 30_000, now: systemClock.now() });
+    const claimed = await store.claim({ project: "p", worker: "dead", leaseMs: 30_000 });
     const claim = { taskId: task.taskId, fence: (claimed as Task).fence };
-    await store.ask(claim, { message: "First?", schema: {}, isConfirmation: false }, systemClock.now());
-    await store.ask(claim, { message: "Second?", schema: {}, isConfirmation: false }, systemClock.now());
+    await store.ask(claim, { message: "First?", schema: {}, isConfirmation: false });
+    await store.ask(claim, { message: "Second?", schema: {}, isConfirmation: false });
     await engine.answer("ada", task.taskId, { q1: { action: "accept", content: { first: "one" } } });
-    await store.interrupt({ worker: "dead" }, systemClock.now());
+    await store.interrupt("dead");
     expect(await get(task)).toMatchObject({ status: "input_required", crashes: 1 });
     expect(openQuestions(await get(task)).map(({ key }) => key)).toEqual(["q2"]);
     await engine.answer("ada", task.taskId, { q2: { action: "accept", content: { second: "two" } } });

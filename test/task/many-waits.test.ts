@@ -58,7 +58,7 @@ test.each(stores)(
     const store = await open();
     const { claims, heard, reads, listenerCalls, end } = await openWaits(store, 50, 100);
     const [changed] = claims as [Claim];
-    await store.report(changed, { statusMessage: "half way" }, systemClock.now());
+    await store.report(changed, { statusMessage: "half way" });
     await vi.waitFor(() => expect(heard).toHaveLength(100), { timeout: 50_000 });
     expect(new Set(heard)).toEqual(new Set([changed.taskId]));
     expect(listenerCalls()).toBe(1);
@@ -72,7 +72,7 @@ test.each(stores)(
   async (_name, open) => {
     const store = await open();
     const { claims, heard, reads, end } = await openWaits(store, 1, 5_000);
-    const told = store.report(claims[0] as Claim, { statusMessage: "half way" }, systemClock.now());
+    const told = store.report(claims[0] as Claim, { statusMessage: "half way" });
     const heardATurn: number[] = [];
     await told;
     for (let before = 0; before < 5_000; before = heard.length) {
@@ -94,7 +94,7 @@ test.each(stores)(
     await turn();
     const { claims, end } = await openWaits(store, 1, 1);
     const looks = vi.spyOn(store, "next");
-    for (let n = 0; n < 100; n++) await store.report(claims[0] as Claim, { statusMessage: `${n}` }, systemClock.now());
+    for (let n = 0; n < 100; n++) await store.report(claims[0] as Claim, { statusMessage: `${n}` });
     await turn();
     // Once a second it looks by itself.
     expect(looks.mock.calls.length).toBeLessThan(10);

@@ -39,11 +39,9 @@ test("a token tells how far its call is", async () => {
   const { clock, store, begin, of } = setUp();
   const claim = await begin("t-1");
   clock.advance(2_000);
-  await store.report(
-    claim,
-    { progress: { value: 3, total: 12, percentage: 25, message: "Page 3 of 12", context: { stage: "render" } } },
-    clock.now(),
-  );
+  await store.report(claim, {
+    progress: { value: 3, total: 12, percentage: 25, message: "Page 3 of 12", context: { stage: "render" } },
+  });
   clock.advance(1_000);
   expect(await of("t-1")).toEqual({
     ok: true,
@@ -66,11 +64,11 @@ test("a token tells how far its call is", async () => {
 });
 
 test("what nobody knows, has ended, is another caller's or has no token is token_not_found", async () => {
-  const { clock, store, begin, of, tokens } = setUp();
+  const { store, begin, of, tokens } = setUp();
   const claim = await begin("t-1");
   await begin("theirs", { caller: "bob" });
   await begin(undefined);
-  await store.settle(claim, { ending: "completed", data: {}, messages: [], log: [], durationMs: 1 }, clock.now());
+  await store.settle(claim, { ending: "completed", data: {}, messages: [], log: [], durationMs: 1 });
   for (const token of ["t-1", "theirs", "", "undefined", 7]) {
     const message = `No live call has the progress token ${JSON.stringify(token)} (token_not_found): it has ended, its client is gone, or the token is mistyped.`;
     expect(await of(token)).toEqual({ ok: false, error: "token_not_found", message });

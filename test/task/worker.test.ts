@@ -95,7 +95,7 @@ test("an attempt that comes too late for its steps, which went with the end of i
     await engine.cancel("ada", taskId);
     return new Map();
   });
-  await store.interrupt({ worker: "w" }, systemClock.now());
+  await store.interrupt("w");
   const second = createWorker({ worker: "w2" });
   second.start();
   await vi.waitFor(() => expect(settle.mock.calls.map(([{ fence }]) => fence)).toContain(2), {
@@ -124,7 +124,7 @@ test("a run whose task was taken from its worker is told so, also before anybody
   const worker = createWorker({ concurrency: 1 });
   worker.start();
   await started.promise;
-  await store.interrupt({ worker: "w" }, systemClock.now());
+  await store.interrupt("w");
   await engine.wait("ada", taskId);
   await worker.stop();
   expect(reasons).toEqual([
@@ -143,8 +143,8 @@ test("a task that lost its worker 5 times runs on apart and completes; only ends
     defineCommand({ summary: "x", idempotent: true, run: () => ({}) }),
   );
   const loseWorker = async (taskId: string) => {
-    await store.claim({ project: "p", worker: "dead", leaseMs: 1, now: systemClock.now(), taskId });
-    await store.interrupt({ worker: "dead" }, systemClock.now());
+    await store.claim({ project: "p", worker: "dead", leaseMs: 1, taskId });
+    await store.interrupt("dead");
   };
   const facts = { messages: [], log: [], durationMs: 1 };
   const endings: Outcome[] = [{ ending: "completed", data: { here: "apart" }, json: "{}", ...facts }];

@@ -82,3 +82,37 @@ test("After a crash safe work runs again, with its steps remembered; unsafe work
   expect(await harness.get(unsafe)).toMatchObject({ status: "failed", outcome: { cause: "interrupted" } });
   expect(downloads).toBe(2);
 });
+
+test("The client's folders are given, and known to a later attempt without being asked for again.", async () => {
+  const seen: unknown[] = [];
+  const harness = createHarness(
+    {
+      look: defineCommand({
+        summary: "Look",
+        effects: "read",
+        retry: { attempts: 2, backoff: 1 },
+        async run(_input, task) {
+          seen.push(await task.roots());
+          if (task.attempt === 1) throw new Error("once more");
+        },
+      }),
+    },
+    { roots: [{ uri: "file:///work", name: "work" }, { uri: "file:///more" }] },
+  );
+  onTestFinished(() => harness.close());
+  const task = await harness.create("look");
+  await harness.settle();
+  harness.clock.advance(1_000);
+  await harness.settle();
+  const ended = await harness.get(task);
+  expect(ended).toMatchObject({ status: "completed", questions: [{ key: "q1" }] });
+  const roots = [{ uri: "file:///work", name: "work" }, { uri: "file:///more" }];
+  expect(seen).toEqual([roots, roots]);
+});
+
+test("Without folders there are none, and nobody is asked.", async () => {
+  const harness = open({ look: defineCommand({ summary: "Look", run: async (_input, task) => await task.roots() }) });
+  const task = await harness.create("look");
+  await harness.settle();
+  expect(await harness.get(task)).toMatchObject({ status: "completed", questions: [], outcome: { data: [] } });
+});

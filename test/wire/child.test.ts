@@ -24,7 +24,9 @@ test.each([
 
 test("one that cannot be started is named", async () => {
   await expect(startChild({ command: "no-such-command-anywhere", args: [] })).rejects.toMatchObject({
-    message: "The server no-such-command-anywhere cannot be started: there is no such command or working folder.",
+    message: expect.stringContaining(
+      "The server no-such-command-anywhere cannot be started: there is no such command or working folder; name one that is installed",
+    ),
     isUnsent: true,
     isPassing: false,
   });

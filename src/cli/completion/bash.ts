@@ -2,11 +2,11 @@
  * Readline replaces only part of a word, which part depends on quotes and COMP_WORDBREAKS: both are handed over with
  * the line.
  */
-export const bash = `# bash completion for meanwhile; made by: meanwhile completion bash
-_meanwhile() {
+export const bash = (name: string, id: string) => `# bash completion for ${name}; made by: ${name} completion bash
+_${id}() {
   local answer kind line
   COMPREPLY=()
-  answer=$(command meanwhile _complete --shell bash -- "$COMP_WORDBREAKS" "\${COMP_LINE:0:COMP_POINT}" 2>/dev/null </dev/null)
+  answer=$(command ${name} _complete --shell bash -- "$COMP_WORDBREAKS" "\${COMP_LINE:0:COMP_POINT}" 2>/dev/null </dev/null)
   {
     IFS= read -r kind
     while IFS= read -r line; do COMPREPLY+=("$line"); done
@@ -17,5 +17,5 @@ _meanwhile() {
   esac
   if [[ \${#COMPREPLY[@]} -eq 1 && \${COMPREPLY[0]} == *[/=] ]]; then compopt -o nospace 2>/dev/null; fi
 }
-complete -o nosort -F _meanwhile meanwhile 2>/dev/null || complete -F _meanwhile meanwhile
+complete -o nosort -F _${id} ${name} 2>/dev/null || complete -F _${id} ${name}
 `;

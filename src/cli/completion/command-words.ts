@@ -1,6 +1,6 @@
 import type { DescribedCommand } from "../../command/command.ts";
 import type { JsonSchema } from "../../command/schema.ts";
-import { describeOff, type Parameter, readValue, toParameters } from "../arguments.ts";
+import { describeOff, type Parameter, readParameters, readValue } from "../arguments.ts";
 import { commandFlags, helpFlag } from "../flags.ts";
 import { type Flag, type Given, type Grammar, nothing, type OfferAt, toOffer } from "./grammar.ts";
 
@@ -9,7 +9,7 @@ import { type Flag, type Given, type Grammar, nothing, type OfferAt, toOffer } f
  * has.
  */
 export function toCommandWords(command: DescribedCommand): Grammar {
-  const parameters = toParameters(command.inputSchema, command.positional);
+  const parameters = readParameters(command.inputSchema, command.positional);
   const valuesOf = (parameter: Parameter): OfferAt => {
     return async (partial, given, { complete }) => {
       const { [parameter.name]: own, ...others } = toArguments(parameters, given);

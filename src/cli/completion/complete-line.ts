@@ -1,10 +1,11 @@
 import type { DescribedCommand, Suggestion } from "../../command/command.ts";
 import type { FoundCommand } from "../../command/discover.ts";
+import { servedName } from "../../command/names.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import type { TaskStatus } from "../../task/task.ts";
 import { globalFlags, helpFlag } from "../flags.ts";
 import type { Verb, VerbGroup } from "../verb.ts";
-import { type VerbName, verbs } from "../verb-list.ts";
+import { type VerbName, verbNamed } from "../verb-list.ts";
 import { toCommandWords } from "./command-words.ts";
 import {
   type Completed,
@@ -31,6 +32,8 @@ export interface CompletionFacts {
   describe(flags: ProjectFlags, found: FoundCommand): Promise<DescribedCommand | undefined>;
   readonly complete: KnownValues["complete"];
   findTasks(flags: ProjectFlags, statuses: readonly TaskStatus[] | undefined): Promise<readonly Suggestion[]>;
+  /** The names of upstreams: of the config, and of those that are wrapped now. */
+  findUpstreams(flags: ProjectFlags): Promise<readonly string[]>;
   /** What a command does, where somebody can read it and it is not long in coming. */
   summaryOf(flags: ProjectFlags, found: FoundCommand): Promise<string | undefined>;
 }
@@ -45,6 +48,7 @@ export async function completeLine(line: LineWords, project: CompletionFacts): P
   const flags = toGlobalFlags(given);
   const known: KnownValues = {
     findTasks: (statuses) => project.findTasks(flags, statuses),
+    findUpstreams: () => project.findUpstreams(flags),
     complete: project.complete,
     tools: toOwnTools(flags, project),
   };
@@ -59,8 +63,9 @@ export async function completeLine(line: LineWords, project: CompletionFacts): P
       ...(others.length === 0 ? names : []),
       ...(await namesBelow({ words: others, current }, flags, project)),
     ]);
-  if (Object.hasOwn(verbs, first)) {
-    const { verb } = await verbs[first as VerbName].load();
+  const named = verbNamed(first);
+  if (named !== undefined) {
+    const { verb } = await named.load();
     return await completeVerb(verb, { words: others, current }, known);
   }
   return await completeCommand({ words: rest, current }, flags, { project, known });
@@ -80,7 +85,10 @@ function toOwnTools(flags: ProjectFlags, project: CompletionFacts): OwnTools {
   const named = async () => {
     const prefix = await project.toolPrefix(flags);
     const found = (await project.findServed(flags)).filter(({ problem }) => problem === undefined);
-    return found.map((item) => ({ name: prefix === "" ? item.toolName : `${prefix}_${item.toolName}`, item }));
+    return found.map((item) => ({
+      name: item.servedAs ?? servedName({ ...item, isListedByServer: item.isHooked === true }, prefix),
+      item,
+    }));
   };
   return {
     list: async () =>

@@ -19,6 +19,7 @@ export type OfferAt = (typed: string, given: Given, known: KnownValues) => Offer
 export interface KnownValues {
   /** Tasks with these statuses, or all; newest first. */
   findTasks(statuses: readonly TaskStatus[] | undefined): Promise<readonly Suggestion[]>;
+  findUpstreams(): Promise<readonly string[]>;
   /** Asks the completion engine for the values of one argument. */
   complete(command: DescribedCommand, request: ArgumentRequest): Promise<readonly Suggestion[]>;
   readonly tools: OwnTools;

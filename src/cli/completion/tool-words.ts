@@ -1,5 +1,5 @@
 import type { DescribedCommand, Suggestion } from "../../command/command.ts";
-import { type Parameter, readValue, toParameters } from "../arguments.ts";
+import { type Parameter, readParameters, readValue } from "../arguments.ts";
 import { type Given, type KnownValues, nothing, type OfferAt, toOffer } from "./grammar.ts";
 
 /** Other servers are not asked for the sake of a key that was pressed. */
@@ -26,7 +26,7 @@ async function completePair(
   typed: string,
   { pairs, complete }: Pairs,
 ): Promise<Suggestion[]> {
-  const parameters = toParameters(command.inputSchema);
+  const parameters = readParameters(command.inputSchema);
   const given = toGiven(parameters, pairs);
   const [, key, partial = ""] = /^([^=]+)=(.*)$/s.exec(typed) ?? [];
   if (key === undefined)

@@ -1,7 +1,7 @@
 /** zsh quotes what it inserts. Values that do not begin with what was typed are meant to replace it: -U. */
-export const zsh = String.raw`#compdef meanwhile
-# zsh completion for meanwhile; made by: meanwhile completion zsh
-_meanwhile() {
+export const zsh = (name: string, id: string) => String.raw`#compdef ${name}
+# zsh completion for ${name}; made by: ${name} completion zsh
+_${id}() {
   local kind line value typed
   local -a answer finished open how
   case $compstate[quote] in
@@ -9,7 +9,7 @@ _meanwhile() {
     \") typed=${"$"}{(Q):-\"$PREFIX\"} ;;
     *) typed=${"$"}{(Q)PREFIX} ;;
   esac
-  answer=("${"$"}{(@f)$(command meanwhile _complete --shell zsh -- "${"$"}{(@Q)words[2,CURRENT-1]}" "$typed" 2>/dev/null </dev/null)}")
+  answer=("${"$"}{(@f)$(command ${name} _complete --shell zsh -- "${"$"}{(@Q)words[2,CURRENT-1]}" "$typed" 2>/dev/null </dev/null)}")
   kind=$answer[1]
   if [[ $kind == *= ]]; then
     compset -P 1 '*='
@@ -26,14 +26,14 @@ _meanwhile() {
         line=${"$"}{${"$"}{value//\\/\\\\}//:/\\:}${"$"}{line#$value}
         if [[ $value == *[/=] ]]; then open+=("${"$"}{line/$'\t'/:}"); else finished+=("${"$"}{line/$'\t'/:}"); fi
       done
-      _describe -V -t values meanwhile finished $how -- open -S "" $how
+      _describe -V -t values ${name} finished $how -- open -S "" $how
       ;;
   esac
 }
-if [[ $funcstack[1] == _meanwhile ]]; then
-  _meanwhile "$@"
+if [[ $funcstack[1] == _${id} ]]; then
+  _${id} "$@"
 else
   if (( ! $+functions[compdef] )); then autoload -Uz compinit && compinit; fi
-  compdef _meanwhile meanwhile
+  compdef _${id} ${name}
 fi
 `;

@@ -6,6 +6,7 @@ import { refuseUnwritable } from "../../daemon/reach/start.ts";
 import { DaemonUnreachable } from "../../daemon/reach/unreachable.ts";
 import { CommandError, Exit, type ExitCode, RuntimeError, UsageError } from "../../errors.ts";
 import { type Home, openHome } from "../../paths.ts";
+import { thisProgram } from "../../program/program.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import { system } from "../../system/system.ts";
 import { isLoadedBefore } from "../own/loaded-before.ts";
@@ -52,7 +53,7 @@ function readPid(name: string, [word]: readonly string[]): number | undefined {
   if (word === undefined) return undefined;
   if (!/^[1-9]\d*$/.test(word))
     throw new UsageError(
-      `\`daemon ${name}\` takes the pid of a daemon, as \`meanwhile daemon status\` shows it, not ${word}.`,
+      `\`daemon ${name}\` takes the pid of a daemon, as \`${thisProgram.name} daemon status\` shows it, not ${word}.`,
     );
   return Number(word);
 }
@@ -65,10 +66,12 @@ async function status(context: DaemonCall): Promise<ExitCode> {
   const toJson = ({ key: _key, record, ...daemon }: (typeof described)[number]) => ({
     ...daemon,
     folder: record.folder,
+    wraps: record.wraps,
     flags: record.flags,
   });
   if (options.json === true) terminal.print(`${JSON.stringify({ daemons: described.map(toJson) }, null, 2)}\n`);
-  else if (described.length === 0) terminal.print("No daemon runs; the next `meanwhile serve` starts one.\n");
+  else if (described.length === 0)
+    terminal.print(`No daemon runs; the next \`${thisProgram.name} serve\` starts one.\n`);
   else terminal.print(described.map((daemon) => describe(daemon, terminal)).join("\n"));
   return Exit.Ok;
 }
@@ -79,11 +82,11 @@ function describe(daemon: FoundDaemon & { isThisProject: boolean }, terminal: Te
   if (daemon.kind === "refused") return `${red("●")} ${clean(daemon.why)}${whose}\n`;
   if (daemon.kind === "silent") {
     const why = daemon.blocked === undefined ? "" : `, ${clean(daemon.blocked)}`;
-    return `${red("●")} ${bold(`Daemon ${daemon.pid}`)}  does not answer${why}; meanwhile daemon stop --now ends it${whose}\n`;
+    return `${red("●")} ${bold(`Daemon ${daemon.pid}`)}  does not answer${why}; ${thisProgram.name} daemon stop --now ends it${whose}\n`;
   }
   const count = (number: number, word: string) => `${number} ${word}${number === 1 ? "" : "s"}`;
   const rows = [
-    ["commands", [...daemon.folders, ...(daemon.configFile === undefined ? [] : [daemon.configFile])].join(", ")],
+    ...servedBy(daemon),
     ["socket", daemon.socket],
     ...(daemon.record.folder === undefined
       ? []
@@ -96,6 +99,16 @@ function describe(daemon: FoundDaemon & { isThisProject: boolean }, terminal: Te
   const mark = daemon.isThisProject ? green("●") : "●";
   const heading = `${mark} ${bold(`Daemon ${daemon.pid}`)}  ${daemon.version}, up ${formatDuration(systemClock.now() - daemon.startedAt)}`;
   return `${heading}${whose}\n${rows.map(([name = "", text = ""]) => `    ${dim(name.padEnd(10))}${clean(text)}\n`).join("")}`;
+}
+
+/** What it serves: commands, or somebody else's servers. */
+function servedBy({ folders, configFile, upstreams = [], record }: Extract<FoundDaemon, { kind: "well" }>): string[][] {
+  if (record.wraps !== undefined) return [["wraps", record.wraps.join(", ")]];
+  const names = upstreams.map(({ name, state }) => (state === "down" ? `${name} (down)` : name));
+  return [
+    ["commands", [...folders, ...(configFile === undefined ? [] : [configFile])].join(", ")],
+    ...(names.length === 0 ? [] : [["upstreams", names.join(", ")]]),
+  ];
 }
 
 async function stop(context: DaemonCall): Promise<ExitCode> {
@@ -167,8 +180,9 @@ async function restart(context: DaemonCall): Promise<ExitCode> {
   // To start the first one is to run the project's code, which is for those who serve it.
   if (running === undefined && (own === undefined || !isLoadedBefore(context.flags)))
     throw new CommandError(
-      "No daemon of this project runs, and its files have not been loaded as they are now; the next `meanwhile serve` does both.",
+      `No daemon of this project runs, and its files have not been loaded as they are now; the next \`${thisProgram.name} serve\` does both.`,
     );
+  if (running?.record.wraps !== undefined) return await restartWrap(context, running, running.record.wraps);
   const flags = running === undefined ? context.flags : flagsAgain(running, own, context.flags);
   // Who could not be followed by another is not told to stop.
   refuseUnwritable(home);
@@ -177,6 +191,13 @@ async function restart(context: DaemonCall): Promise<ExitCode> {
   if (started === undefined) throw new CommandError(`The new daemon does not answer; see ${home.daemonLog}.`);
   terminal.say(`${terminal.colors.green("✓")} Daemon ${started.pid} serves ${started.folders.map(clean).join(", ")}\n`);
   await told?.ended();
+  return Exit.Ok;
+}
+
+/** What it wraps was said to its clients alone: each starts the next one when it has something to say. */
+async function restartWrap(context: DaemonCall, running: FoundDaemon, wraps: readonly string[]): Promise<ExitCode> {
+  await (await tellToStop(context, running)).ended();
+  context.terminal.say(`  Its clients start the next daemon of ${wraps.map(clean).join(", ")} when they need it\n`);
   return Exit.Ok;
 }
 

@@ -8,6 +8,7 @@ import { DaemonUnreachable } from "../../daemon/reach/unreachable.ts";
 import { type DaemonRecord, readRecords, removeRecord } from "../../daemon/record.ts";
 import { CommandError, messageOf, RuntimeError } from "../../errors.ts";
 import type { Home } from "../../paths.ts";
+import { thisProgram } from "../../program/program.ts";
 import { flagWords, type ProjectFlags } from "../../project/project.ts";
 import { system } from "../../system/system.ts";
 import { quoteWord } from "../remote/server-target.ts";
@@ -89,7 +90,9 @@ export function chooseDaemon(
   if (pid !== undefined) {
     const named = daemons.find((daemon) => daemon.pid === pid);
     if (named === undefined)
-      throw new CommandError(`No daemon ${pid} runs in this home; \`meanwhile daemon status\` shows those that do.`);
+      throw new CommandError(
+        `No daemon ${pid} runs in this home; \`${thisProgram.name} daemon status\` shows those that do.`,
+      );
     return named;
   }
   const candidates = daemons.filter((daemon) => isOwn(daemon, own, flags));
@@ -97,7 +100,7 @@ export function chooseDaemon(
   if (exact !== undefined || candidates.length < 2) return exact ?? candidates[0];
   const named = candidates.map((daemon) => `${daemon.pid} (${startOf(daemon.record) || "no flags"})`).join(", ");
   throw new CommandError(
-    `${candidates.length} daemons of this project run: ${named}; name one by its pid, as \`meanwhile daemon status\` shows it.`,
+    `${candidates.length} daemons of this project run: ${named}; name one by its pid, as \`${thisProgram.name} daemon status\` shows it.`,
   );
 }
 

@@ -1,4 +1,5 @@
 import { watch } from "node:fs";
+import path from "node:path";
 import { createColors } from "picocolors";
 import { Exit, type ExitCode } from "../../errors.ts";
 import type { Home } from "../../paths.ts";
@@ -21,19 +22,34 @@ export async function printLog({ home, terminal, options }: LogCall): Promise<Ex
   }
   const view =
     options.json === true ? undefined : new LogView(terminal.isDataShown ? terminal.colors : createColors(false));
-  const print = () =>
-    tail.read((text) => (view === undefined ? printData(text, terminal) : terminal.print(view.take(text))));
+  await followLog(tail, {
+    file,
+    isFollowed: options.follow === true,
+    terminal,
+    take: (text) => (view === undefined ? printData(text, terminal) : terminal.print(view.take(text))),
+  });
+  if (options.follow !== true) terminal.print(view?.end() ?? "");
+  return Exit.Ok;
+}
+
+interface FollowedLog extends Pick<TypedVerb, "terminal"> {
+  readonly file: string;
+  /** Until the person has had enough. */
+  readonly isFollowed: boolean;
+  readonly take: (text: string) => void;
+}
+
+/** Hands over what a log holds and, where it is followed, what is written next. */
+export async function followLog(tail: LogTail, { file, isFollowed, terminal, take }: FollowedLog): Promise<void> {
+  const print = () => tail.read(take);
   await print();
-  if (options.follow !== true) {
-    terminal.print(view?.end() ?? "");
-    return Exit.Ok;
-  }
+  if (!isFollowed) return;
   const stopped = Promise.withResolvers<void>();
   const stopListening = terminal.onInterrupt(() => stopped.resolve());
   let printing = Promise.resolve();
   let isLooking = false;
-  const watcher = watch(home.folder, (_, name) => {
-    if (name?.startsWith("daemon.log") !== true || isLooking) return;
+  const watcher = watch(path.dirname(file), (_, name) => {
+    if (name?.startsWith(path.basename(file)) !== true || isLooking) return;
     // One more look is enough for all that is written until it begins.
     isLooking = true;
     printing = printing.then(() => {
@@ -44,5 +60,4 @@ export async function printLog({ home, terminal, options }: LogCall): Promise<Ex
   await stopped.promise;
   watcher.close();
   stopListening();
-  return Exit.Ok;
 }

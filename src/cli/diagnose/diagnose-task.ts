@@ -6,6 +6,7 @@ import { ownCommand } from "../../diagnose/diagnose-command.ts";
 import { nameOf } from "../../diagnose/diagnosis-target.ts";
 import type { Report } from "../../diagnose/report/report.ts";
 import { CommandError, TimedOut } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 import { openTasks } from "../../runtime/open-tasks.ts";
 import { loadSettings } from "../../settings/settings.ts";
 import { type EndedTask, isTerminal, type Task } from "../../task/task.ts";
@@ -74,7 +75,7 @@ export async function followDiagnosis(taskId: string, options: TakeUpOptions): P
     const task = await tasks.engine.get(localKey, taskId);
     if (!/^diagnose(_tools)?$/.test(task.command))
       throw new CommandError(
-        `The task ${clean(taskId)} is no diagnosis but ${task.command}; meanwhile tasks result ${clean(taskId)} prints what it gave.`,
+        `The task ${clean(taskId)} is no diagnosis but ${task.command}; ${thisProgram.name} tasks result ${clean(taskId)} prints what it gave.`,
       );
     const { target, pollIntervalMs } = task.input as {
       readonly target: TypedDiagnosis["target"];
@@ -187,5 +188,5 @@ function toProgress({ value, total, message }: NonNullable<Task["progress"]>): P
 }
 
 function wayBack(taskId: string): string {
-  return `meanwhile diagnose --task ${quoteWord(clean(taskId))}`;
+  return `${thisProgram.name} diagnose --task ${quoteWord(clean(taskId))}`;
 }

@@ -5,6 +5,7 @@ import { compareReports, type failLimits, failsAt } from "../../diagnose/report/
 import type { Report } from "../../diagnose/report/report.ts";
 import { Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { homeAt } from "../../paths.ts";
+import { thisProgram } from "../../program/program.ts";
 import type { Terminal } from "../terminal.ts";
 import { listKept } from "./kept-reports.ts";
 
@@ -39,8 +40,8 @@ function compareKept(): ReturnType<typeof compareReports> {
   }
   throw new UsageError(
     after === undefined
-      ? "No diagnosis was kept yet; `meanwhile diagnose` keeps one, or give two reports: `meanwhile compare before.json after.json`."
-      : `There is one report of ${after.target.name} only; diagnose it once more, or give two reports: \`meanwhile compare before.json after.json\`.`,
+      ? `No diagnosis was kept yet; \`${thisProgram.name} diagnose\` keeps one, or give two reports: \`${thisProgram.name} compare before.json after.json\`.`
+      : `There is one report of ${after.target.name} only; diagnose it once more, or give two reports: \`${thisProgram.name} compare before.json after.json\`.`,
   );
 }
 
@@ -83,7 +84,7 @@ function readAll(descriptor: number, file: string): string {
     bytes += length;
     if (bytes > maxReportBytes)
       throw new UsageError(
-        `${file} is longer than ${maxReportBytes / 1024 ** 2} MB, and no report is; give the file that \`meanwhile diagnose … --format json\` wrote.`,
+        `${file} is longer than ${maxReportBytes / 1024 ** 2} MB, and no report is; give the file that \`${thisProgram.name} diagnose … --format json\` wrote.`,
       );
     parts.push(part.subarray(0, length));
   }

@@ -3,6 +3,7 @@ import { closest } from "../../command/suggest.ts";
 import { type SuiteName, severities, suiteNames } from "../../diagnose/check.ts";
 import { checkUrl, type DiagnosisTarget, type ToolToCall } from "../../diagnose/diagnosis-target.ts";
 import { messageOf, UsageError } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 import { executable, flagWords, type ProjectFlags } from "../../project/project.ts";
 import { readJsonArguments } from "../remote/call-arguments.ts";
 import { readHeaders } from "../remote/connect-target.ts";
@@ -163,7 +164,7 @@ function readOperand(
   }
   if (word === undefined)
     throw new UsageError(
-      "Say which server to diagnose: meanwhile diagnose <url>, . for this project's own, or -- <command> [argument …].",
+      `Say which server to diagnose: ${thisProgram.name} diagnose <url>, . for this project's own, or -- <command> [argument …].`,
     );
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(word)?.[1]?.toLowerCase();
   if (scheme !== undefined && !/^https?$/.test(scheme))
@@ -179,13 +180,13 @@ function readOperand(
       policy: { allowsPrivate: false, allowsLoopback: false },
     };
   if (read.kind === "own") {
-    return { kind: "stdio", argv: [process.execPath, executable, ...flagWords(flags), "serve"], cwd: process.cwd() };
+    return { kind: "stdio", argv: [process.execPath, executable(), ...flagWords(flags), "serve"], cwd: process.cwd() };
   }
   if (read.kind === "socket")
     throw new UsageError("A socket cannot be diagnosed; give a URL, or the server's command behind --.");
   // In one word it looks like a mistyped URL as often as like a command, and a command is run.
   throw new UsageError(
-    `"${clean(word)}" is no URL; a server to start stands behind --: meanwhile diagnose -- ${clean(word)}`,
+    `"${clean(word)}" is no URL; a server to start stands behind --: ${thisProgram.name} diagnose -- ${clean(word)}`,
   );
 }
 

@@ -4,10 +4,11 @@ import type { Suggestion } from "../../command/command.ts";
 import { takeStdout } from "../../command/process-guard.ts";
 import { completeTaskId } from "../../completion/completers.ts";
 import { filterBy } from "../../completion/filter.ts";
+import { readRecords } from "../../daemon/record.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import type { ProcessEnvironment } from "../../paths.ts";
 import type { ProjectFlags } from "../../project/project.ts";
-import { findForTerminal, findServed } from "../../project/project-commands.ts";
+import { findForTerminal, findServed, findUpstreamTools } from "../../project/project-commands.ts";
 import { StoredCatalog } from "../../project/stored-catalog.ts";
 import { readSettings, type Settings } from "../../settings/settings.ts";
 import { openStore, storeExists } from "../../store/open.ts";
@@ -101,7 +102,10 @@ function toProject(
         return [];
       }
     },
-    findServed: async (flags) => findServed(open(flags).settings),
+    findServed: async (flags) => {
+      const { settings } = open(flags);
+      return [...findServed(settings), ...findUpstreamTools(settings).filter(({ servedAs }) => servedAs !== undefined)];
+    },
     toolPrefix: async (flags) => open(flags).settings.toolPrefix,
     describe: async (flags, found) => await open(flags).stored.describe(found),
     async complete(command, request) {
@@ -122,6 +126,11 @@ function toProject(
               .then((command) => command?.summary),
           )
         : undefined,
+    async findUpstreams(flags) {
+      const { upstreams, home } = open(flags).settings;
+      const wrapped = [...readRecords(home).values()].flatMap(({ wraps = [] }) => wraps);
+      return [...new Set([...Object.keys(upstreams), ...wrapped])];
+    },
     findTasks: async (flags, statuses) => await findTasks(open(flags).settings.store, statuses),
   };
 }
@@ -133,7 +142,7 @@ async function findTasks(place: string, statuses: readonly TaskStatus[] | undefi
   const store = await openStore(place);
   try {
     const { tasks } = await store.list(
-      { caller: localKey, now: systemClock.now() },
+      { caller: localKey },
       { limit: maxTasks, ...(statuses !== undefined && { statuses }) },
     );
     const known = tasks.map(({ taskId, status, command, statusMessage }) => ({

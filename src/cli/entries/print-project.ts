@@ -1,6 +1,6 @@
+import { Exit, type ExitCode } from "../../errors.ts";
 import { projectConfigOf } from "../../settings/load-config.ts";
 import { loadSettings } from "../../settings/settings.ts";
-import { Exit, type ExitCode } from "../../errors.ts";
 import type { VerbCall } from "../verb.ts";
 
 /** For a front that meets a config file written as code: prints the settings that name the project. */

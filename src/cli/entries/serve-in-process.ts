@@ -5,6 +5,7 @@ import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../../co
 import { currentRun } from "../../command/running.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
+import { thisProgram } from "../../program/program.ts";
 import { readToken } from "../../runtime/home-token.ts";
 import { openRuntime, type Runtime } from "../../runtime/runtime.ts";
 import { serveRuntimeOverHttp, serveStreams } from "../../serve.ts";
@@ -41,15 +42,17 @@ export async function serveOverHttp(settings: Settings, terminal: Terminal): Pro
   const door = await serveRuntimeOverHttp(runtime);
   await runtime.tasks.start();
   const { name, version, home, http } = settings;
+  const wrapped = settings.isWrap ? Object.keys(settings.upstreams) : undefined;
   const facts = {
     url: door.url,
-    name: toName(name),
+    name: wrapped?.length === 1 && wrapped[0] !== undefined ? wrapped[0] : toName(name),
+    wrapped,
     version,
     entries: runtime.catalog.entries,
     home: home.folder,
     tokenFile: home.tokenFile,
   };
-  const program = process.env.npm_command === undefined ? "meanwhile" : "npx meanwhile";
+  const program = process.env.npm_command === undefined ? thisProgram.name : `npx ${thisProgram.packageName}`;
   terminal.say(
     httpBanner({ ...facts, program, token: readToken(home), allowAnonymous: http.allowAnonymous }, terminal),
   );

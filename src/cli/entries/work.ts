@@ -1,19 +1,22 @@
-import { localKey } from "../../command/caller.ts";
 import { sleep, systemClock } from "../../clock.ts";
-import { watchLoop } from "../../command/loop-watch.ts";
-import { currentRun } from "../../command/running.ts";
+import { localKey } from "../../command/caller.ts";
+import { mergeSources } from "../../command/catalog.ts";
 import { guardBuiltins } from "../../command/guard-builtins.ts";
-import { loadSettings } from "../../settings/settings.ts";
+import { watchLoop } from "../../command/loop-watch.ts";
+import { describeHarm, limitPrints } from "../../command/process-guard.ts";
+import { currentRun } from "../../command/running.ts";
+import { keepLogBounded } from "../../daemon/log-file.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
-import { keepLogBounded } from "../../daemon/log-file.ts";
-import { describeHarm, limitPrints } from "../../command/process-guard.ts";
-import { openServedCatalog } from "../../project/project-commands.ts";
-import { onStoreGone } from "../../store/open.ts";
+import { codeSources, openServedFolders } from "../../project/project-commands.ts";
+import { gatewayOf } from "../../runtime/gateway-of.ts";
+import { createHook, openHook } from "../../runtime/open-hook.ts";
 import { openTasks } from "../../runtime/open-tasks.ts";
+import { loadSettings } from "../../settings/settings.ts";
+import { onStoreGone } from "../../store/open.ts";
+import { onStop } from "../../system/on-stop.ts";
 import type { Tasks } from "../../task/tasks.ts";
 import type { VerbCall } from "../verb.ts";
-import { onStop } from "../../system/on-stop.ts";
 
 const retryCheckMs = 500;
 
@@ -42,7 +45,13 @@ export async function run(call: Omit<VerbCall, "words">): Promise<ExitCode> {
   });
   guardBuiltins((harm) => log.error(describeHarm(harm, "this worker goes on", (name) => catalog.get(name)?.file)));
   // What comes back while a task waits for it has to be noticed.
-  const catalog = await openServedCatalog(settings, { clock: systemClock, log });
+  const hook = createHook(settings, log);
+  const gateway = await gatewayOf(settings, { clock: systemClock, log });
+  const own = [await openServedFolders(settings, { clock: systemClock, log }), ...codeSources(settings)];
+  const hooked = hook === undefined ? [] : [hook.tools];
+  gateway?.standBeside([...own, ...hooked]);
+  const catalog = mergeSources([...own, ...(gateway?.sources ?? []), ...hooked], { log });
+  if (hook !== undefined) await openHook(hook, systemClock);
   const tasks = await openTasks(settings, { log });
   const worker = tasks.createWorker((name) => catalog.get(name));
   const stopWatching = watchLoop(systemClock, log);
@@ -58,6 +67,7 @@ export async function run(call: Omit<VerbCall, "words">): Promise<ExitCode> {
   while (await hasRetries(tasks));
   stopWatching();
   catalog.close();
+  gateway?.close();
   tasks.sweeper.stop();
   await worker.stop();
   await tasks.close();

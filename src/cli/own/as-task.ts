@@ -1,14 +1,16 @@
 import { formatDuration, systemClock } from "../../clock.ts";
 import { localKey } from "../../command/caller.ts";
 import type { CatalogEntry } from "../../command/catalog.ts";
+import { servedName } from "../../command/names.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import { openTasks } from "../../runtime/open-tasks.ts";
 import { loadSettings } from "../../settings/settings.ts";
 import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
 import type { Tasks } from "../../task/tasks.ts";
 import type { TypedCommand } from "../command-usage.ts";
-import { readInputFile } from "../run-in-terminal.ts";
+import { readInput } from "../run-in-terminal.ts";
 import type { Terminal } from "../terminal.ts";
 import { startDetachedWorker } from "./detached-worker.ts";
 import { followTask } from "./follow-task.ts";
@@ -21,11 +23,8 @@ export async function runAsTask(
   flags: ProjectFlags,
 ): Promise<ExitCode> {
   const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
-  const entry = {
-    ...found,
-    toolName: settings.toolPrefix === "" ? found.toolName : `${settings.toolPrefix}_${found.toolName}`,
-  };
-  const input = { ...(await readInputFile(typed.inputFile, terminal)), ...typed.input };
+  const entry = { ...found, toolName: servedName(found, settings.toolPrefix) };
+  const input = await readInput(entry, typed, terminal);
   const tasks = await openTasks(settings);
   try {
     const { task, isJoined } = await tasks.engine.create({
@@ -93,7 +92,7 @@ async function confirm(task: Task, tasks: Tasks): Promise<void> {
 
 function detach(task: Task, terminal: Terminal, isQuiet: boolean): ExitCode {
   if (!isQuiet)
-    terminal.say(`${terminal.colors.green("✓")} Runs on without you: meanwhile tasks watch ${task.taskId}\n`);
+    terminal.say(`${terminal.colors.green("✓")} Runs on without you: ${thisProgram.name} tasks watch ${task.taskId}\n`);
   terminal.print(`${task.taskId}\n`);
   return Exit.Ok;
 }

@@ -1,9 +1,12 @@
 import { localKey } from "../../command/caller.ts";
+import { isForPerson } from "../../command/foreign-question.ts";
 import { Cancelled, Exit, type ExitCode } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 import type { Engine } from "../../task/engine.ts";
 import { type EndedTask, isTerminal, openQuestions, type Task, type TaskQuestion } from "../../task/task.ts";
+import { outcomeOf } from "../../task/task-outcome.ts";
 import { followWork, leftAlone, type WorkScreen } from "../follow-work.ts";
-import { printCompleted, sayFailure } from "../run-in-terminal.ts";
+import { printCompleted, printFailure } from "../run-in-terminal.ts";
 import type { OutputFormat } from "../screens/output.ts";
 import { clean, type Terminal } from "../terminal.ts";
 
@@ -30,7 +33,7 @@ export async function followTask(task: Task, options: FollowedTask): Promise<Exi
       estimateSeconds: task.isProven && task.estimateMs !== undefined ? task.estimateMs / 1000 : undefined,
       taskId: task.taskId,
       canDetach: true,
-      wayBack: (taskId) => `meanwhile tasks watch ${taskId}`,
+      wayBack: (taskId) => `${thisProgram.name} tasks watch ${taskId}`,
       isWatching,
     },
     (screen, signal) => waitForEnd(task.taskId, options, { screen, signal }),
@@ -51,7 +54,7 @@ async function waitForEnd(
     options.onTask?.(current);
     if (!isTerminal(current) && current.statusMessage !== undefined) screen.announce(current.statusMessage);
     if (current.progress !== undefined) screen.progress({ ...nothingYet, ...current.progress });
-    for (const question of isTerminal(current) ? [] : openQuestions(current)) {
+    for (const question of isTerminal(current) ? [] : openQuestions(current).filter(isForPerson)) {
       if (asked.has(question.key)) continue;
       asked.add(question.key);
       void answerQuestion(taskId, question, options, screen);
@@ -74,7 +77,7 @@ async function answerQuestion(
 ): Promise<void> {
   const isGiven = question.isConfirmation && isConfirmed;
   if (!isGiven && !terminal.canAsk) {
-    terminal.say(`  It asks «${clean(question.message)}»: meanwhile tasks answer ${taskId}\n`);
+    terminal.say(`  It asks «${clean(question.message)}»: ${thisProgram.name} tasks answer ${taskId}\n`);
     return;
   }
   const answer = isGiven ? ({ action: "accept", content: { confirm: true } } as const) : await screen.ask(question);
@@ -87,10 +90,10 @@ export async function printResult(
   options: Pick<FollowedTask, "terminal" | "isQuiet" | "format">,
 ): Promise<ExitCode> {
   const { terminal, isQuiet, format } = options;
-  const { outcome } = task;
+  const outcome = outcomeOf(task);
   if (outcome.ending === "completed")
     return await printCompleted(outcome, { terminal, name: task.command, isQuiet, format });
-  sayFailure(outcome, terminal);
+  await printFailure(outcome, { terminal, format });
   if (outcome.ending === "cancelled") return Exit.Cancelled;
   return outcome.cause === "timeout" ? Exit.TimedOut : Exit.CommandFailed;
 }

@@ -1,7 +1,9 @@
 import { type Clock, sleep, systemClock } from "../../clock.ts";
 import { localKey } from "../../command/caller.ts";
 import type { Answer } from "../../command/context.ts";
+import { isForPerson } from "../../command/foreign-question.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 import { openTasks } from "../../runtime/open-tasks.ts";
 import { readSettings, type Settings } from "../../settings/settings.ts";
 import {
@@ -80,7 +82,7 @@ function toRevive({ call, settings, pack }: Reviving): (task: Task) => void {
       );
     if (isLoadedBefore(call.flags)) return startDetachedWorker(settings, call.flags);
     tell(
-      "Its project has changed since it was last loaded, so nobody is started to run it; `meanwhile serve` runs it.",
+      `Its project has changed since it was last loaded, so nobody is started to run it; \`${thisProgram.name} serve\` runs it.`,
     );
   };
 }
@@ -104,7 +106,7 @@ async function list({ tasks, terminal, clock, options }: OwnTasks): Promise<Exit
   else if (page.tasks.length === 0) terminal.print(isLive ? "Nothing runs.\n" : "No tasks.\n");
   else terminal.print((isLive ? liveTable : taskTable)(page.tasks, clock.now(), widthFor(terminal)));
   if (page.nextCursor !== undefined && options.json !== true)
-    terminal.say(`  More: meanwhile tasks list --cursor ${page.nextCursor}\n`);
+    terminal.say(`  More: ${thisProgram.name} tasks list --cursor ${page.nextCursor}\n`);
   return Exit.Ok;
 }
 
@@ -144,7 +146,7 @@ async function progress({ tasks, terminal, clock, options, operands }: OwnTasks)
   const answer = await progressOfToken(tasks.engine, localKey, { token, now: clock.now() });
   if (!answer.ok)
     throw new CommandError(
-      `${answer.message}${answer.error === "timeout" ? "" : " `meanwhile tasks progress` lists those there are."}`,
+      `${answer.message}${answer.error === "timeout" ? "" : ` \`${thisProgram.name} tasks progress\` lists those there are.`}`,
     );
   const { progress: found, others } = answer;
   if (others.length > 0)
@@ -177,12 +179,18 @@ async function cancel(context: OwnTasks): Promise<ExitCode> {
 async function answer(context: OwnTasks): Promise<ExitCode> {
   const { tasks, terminal, operands } = context;
   const task = await find(context);
-  const [question] = openQuestions(task);
-  if (question === undefined || isTerminal(task)) throw new CommandError("It asks nothing right now.");
+  const open = isTerminal(task) ? [] : openQuestions(task);
+  const question = open.find(isForPerson);
+  if (question === undefined)
+    throw new CommandError(
+      open[0] === undefined
+        ? "It asks nothing right now."
+        : `It waits for ${clean(open[0].message)}, and for no person.`,
+    );
   const given: Answer =
     context.options.decline === true ? { action: "decline" } : await readAnswer(question, operands.slice(1), terminal);
   if (!(await tasks.engine.answer(localKey, task.taskId, { [question.key]: given })))
-    throw new CommandError("Somebody else has answered it meanwhile.");
+    throw new CommandError("Somebody else has answered it by now.");
   context.revive(await tasks.engine.get(localKey, task.taskId));
   terminal.say(`${terminal.colors.green("✓")} Answered «${clean(question.message)}»\n`);
   return Exit.Ok;

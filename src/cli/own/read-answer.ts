@@ -1,10 +1,12 @@
 import type { Answer, Question } from "../../command/context.ts";
+import { isLink } from "../../command/foreign-question.ts";
 import { UsageError } from "../../errors.ts";
 import { readValue } from "../arguments.ts";
 import { askInTerminal, clean, type Terminal } from "../terminal.ts";
 
 /** An answer from `field=value` words, or from the person at the terminal where there are none. */
 export async function readAnswer(question: Question, words: readonly string[], terminal: Terminal): Promise<Answer> {
+  if (isLink(question)) return await readConsent(question, words, terminal);
   const fields = (question.schema.properties ?? {}) as Record<string, Question["schema"]>;
   const names = clean(Object.keys(fields).join(", "));
   if (words.length === 0) {
@@ -20,6 +22,15 @@ export async function readAnswer(question: Question, words: readonly string[], t
     content[name] = readValue(value, fields[name] ?? {});
   }
   return { action: "accept", content };
+}
+
+/** A link has no fields: whoever has opened it says yes. */
+async function readConsent(question: Question, words: readonly string[], terminal: Terminal): Promise<Answer> {
+  if (words.length === 0 && terminal.canAsk) return await askInTerminal(question);
+  const word = words.length === 1 ? words[0] : undefined;
+  if (word === "yes") return { action: "accept", content: {} };
+  if (word === "no") return { action: "decline" };
+  throw new UsageError(`It asks «${clean(question.message)}»: open the link, then answer with yes, or with no.`);
 }
 
 /** `--status working,failed`. */

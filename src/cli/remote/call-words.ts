@@ -1,5 +1,6 @@
 import type { CallOptions } from "../../client/client.ts";
 import { UsageError } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 import { readInputFile } from "../run-in-terminal.ts";
 import { clean } from "../terminal.ts";
 import type { TypedVerb } from "../verb.ts";
@@ -64,15 +65,21 @@ function readOperands(
   if (server !== undefined) {
     const [tool, ...pairs] = operands;
     if (tool === undefined)
-      throw new UsageError("Say which tool to call: meanwhile call <tool> [key=value …] -- <command> [argument …].");
+      throw new UsageError(
+        `Say which tool to call: ${thisProgram.name} call <tool> [key=value …] -- <command> [argument …].`,
+      );
     return { target: toCommand(server), tool, pairs };
   }
   const [target, tool, ...pairs] = operands;
   if (target === undefined)
-    throw new UsageError("Say which server to call, and which tool: meanwhile call <target> <tool> [key=value …].");
+    throw new UsageError(
+      `Say which server to call, and which tool: ${thisProgram.name} call <target> <tool> [key=value …].`,
+    );
   const read = readTarget(target);
   if (tool === undefined)
-    throw new UsageError(`Say which tool to call; meanwhile tools ${quoteWord(describeTarget(read))} lists them.`);
+    throw new UsageError(
+      `Say which tool to call; ${thisProgram.name} tools ${quoteWord(describeTarget(read))} lists them.`,
+    );
   return { target: read, tool, pairs };
 }
 

@@ -12,6 +12,7 @@ import {
   TimedOut,
   UsageError,
 } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import { executable, flagWords } from "../../project/project.ts";
 import { clean, cleanLines, StageView, type Terminal } from "../terminal.ts";
@@ -77,7 +78,7 @@ export function taskWords(what: string, reach: Reach): string {
 }
 
 function startWords({ target, flags }: Reach): string {
-  return ["meanwhile", ...(target.kind === "own" ? flagWords(flags).map(quoteWord) : [])].join(" ");
+  return [thisProgram.name, ...(target.kind === "own" ? flagWords(flags).map(quoteWord) : [])].join(" ");
 }
 
 /** The words that answer what a task of this target asks. */
@@ -129,7 +130,7 @@ export async function withClient<T>(connecting: Connecting, work: (connected: Co
   try {
     const { connect } = await import("../../client/client.ts");
     const opening = connect(toClientTarget(connecting.reach), {
-      name: "meanwhile-cli",
+      name: `${thisProgram.name}-cli`,
       signal,
       ...(connecting.reach.revision !== undefined && { revision: connecting.reach.revision }),
       onStderr: (text) => {
@@ -190,7 +191,7 @@ function withLastWords(error: CommandError, printed: string): CommandError {
 function toClientTarget({ target, headers, tokenVariable, flags }: Reach): ClientTarget {
   switch (target.kind) {
     case "own":
-      return { command: process.execPath, args: [executable, ...flagWords(flags), "serve"] };
+      return { command: process.execPath, args: [executable(), ...flagWords(flags), "serve"] };
     case "url":
       return { url: target.url, headers, ...(tokenVariable !== undefined && { tokenVariable }) };
     case "socket":
@@ -200,8 +201,7 @@ function toClientTarget({ target, headers, tokenVariable, flags }: Reach): Clien
   }
 }
 
-const howToGiveToken =
-  "\n  Name the variable that holds the token with --token-env; for a server of your own: TOKEN=$(meanwhile token) meanwhile … --token-env TOKEN";
+const howToGiveToken = `\n  Name the variable that holds the token with --token-env; for a server of your own: TOKEN=$(${thisProgram.name} token) ${thisProgram.name} … --token-env TOKEN`;
 
 /**
  * True where nothing was sent that says who we are. The home's own token goes to no address by itself: anybody may

@@ -1,4 +1,5 @@
 import type { CatalogEntry } from "../../command/catalog.ts";
+import { thisProgram } from "../../program/program.ts";
 import { quoteWord } from "../remote/server-target.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -8,6 +9,8 @@ export interface BannerFacts {
   readonly name: string;
   readonly version: string;
   readonly entries: readonly CatalogEntry[];
+  /** The servers of others that it stands in front of, and has nothing else than. */
+  readonly wrapped?: readonly string[] | undefined;
   readonly home: string;
   /** What is typed to start it again: in a clone, where npm has started it, that is not its name alone. */
   readonly program: string;
@@ -23,10 +26,10 @@ export interface BannerFacts {
  */
 export function httpBanner(facts: BannerFacts, terminal: Terminal): string {
   const { bold, cyan, dim } = terminal.colors;
-  const { entries, url } = facts;
+  const { url } = facts;
   const token = terminal.isLive ? facts.token : "<token>";
   const blocks = [
-    `${bold("Meanwhile")} ${facts.version} serves ${entries.length} command${entries.length === 1 ? "" : "s"} at ${cyan(url)}`,
+    `${bold(thisProgram.title)} ${facts.version} ${toWork(facts)} at ${cyan(url)}`,
     paragraph(toDoor(facts), [`Authorization: Bearer ${token}`], terminal),
     paragraph("In a host that takes an address, as an entry of its MCP settings:", toEntry(facts, token), terminal),
     ...(terminal.isLive
@@ -42,8 +45,16 @@ function paragraph(title: string, lines: readonly string[], { colors }: Terminal
   return [`  ${colors.dim(title)}`, "", ...lines.map((line) => `    ${line}`)].join("\n");
 }
 
-function toDoor({ allowAnonymous }: BannerFacts): string {
+/** What others' servers have may not be known yet. */
+function toWork({ entries, wrapped }: BannerFacts): string {
+  if (wrapped !== undefined) return `stands in front of ${wrapped.join(", ")}`;
+  return `serves ${entries.length} command${entries.length === 1 ? "" : "s"}`;
+}
+
+function toDoor({ allowAnonymous, wrapped }: BannerFacts): string {
   if (!allowAnonymous) return "Who sends this header is you, and nobody else is let in:";
+  if (wrapped !== undefined)
+    return `Strangers are let in, to all that ${wrapped.join(", ")} can do; who sends this header is you:`;
   return "Strangers are let in, but to no bundled command; who sends this header is you:";
 }
 
@@ -52,10 +63,15 @@ function toEntry({ name, url }: BannerFacts, token: string): string[] {
   return JSON.stringify({ mcpServers: { [name]: server } }, undefined, 2).split("\n");
 }
 
-function toTry({ entries, url, tokenFile, program }: BannerFacts): [string, string[]] {
-  if (entries.length === 0) return ["A first command:", [`${program} new hello/world`]];
-  const harmless = entries.find(
-    ({ command }) => command.effects === "read" && ((command.inputSchema.required ?? []) as string[]).length === 0,
+function toTry({ entries, url, tokenFile, program, wrapped }: BannerFacts): [string, string[]] {
+  if (entries.length === 0 && thisProgram.authors === undefined && wrapped === undefined)
+    return ["A first command:", [`${program} new hello/world`]];
+  // What others call their tools is not for a shell.
+  const harmless = (wrapped === undefined ? entries : []).find(
+    ({ toolName, command }) =>
+      /^[\w-]+$/.test(toolName) &&
+      command.effects === "read" &&
+      ((command.inputSchema.required ?? []) as string[]).length === 0,
   );
   const request =
     harmless === undefined

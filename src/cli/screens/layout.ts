@@ -1,3 +1,4 @@
+import { thisProgram } from "../../program/program.ts";
 import { pad, widthOf, wrap } from "../../screen/width.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -33,11 +34,7 @@ function wrapHelpLine(line: string, width: number): string[] {
     );
   const [, term, gap = "", words = ""] = /^(\S.*?)( {2,})(\S.*)$/.exec(rest) ?? [];
   if (term === undefined)
-    return hang(
-      wrapWords(rest, width - lead.length - 2),
-      lead,
-      /^(Usage: )?meanwhile /.test(rest) ? `${lead}  ` : lead,
-    );
+    return hang(wrapWords(rest, width - lead.length - 2), lead, isUsage(rest) ? `${lead}  ` : lead);
   const column = widthOf(lead + term + gap);
   if (width - column >= leastRoom) return hang(wrap(words, width - column), lead + term + gap, " ".repeat(column));
   const below = `${lead}    `;
@@ -46,6 +43,8 @@ function wrapHelpLine(line: string, width: number): string[] {
     ...wrapWords(words, width - below.length).map((part) => below + part),
   ];
 }
+
+const isUsage = (text: string) => text.replace(/^Usage: /, "").startsWith(`${thisProgram.name} `);
 
 /** The first line behind its lead, the others behind theirs. */
 function hang([first = "", ...others]: readonly string[], lead: string, below: string): string[] {

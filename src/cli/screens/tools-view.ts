@@ -1,4 +1,5 @@
 import type { CatalogEntry } from "../../command/catalog.ts";
+import { thisProgram } from "../../program/program.ts";
 import { wrap } from "../../screen/width.ts";
 import { clean, type Terminal } from "../terminal.ts";
 
@@ -18,27 +19,42 @@ export function columnsOf(terminal: Terminal): number {
 }
 
 /**
- * The commands as MCP clients see them: a project's own, then those that come with Meanwhile, no wider than the screen.
+ * The commands as MCP clients see them: a project's own, those that it registers by hand, then those that come with
+ * Meanwhile, no wider than the screen.
  */
 export function toolsTable(entries: readonly CatalogEntry[], columns: number): string {
-  if (entries.length === 0) return "No commands yet; meanwhile new hello/world writes the first.\n";
-  const own = entries.filter(({ isBundled }) => isBundled !== true);
+  if (entries.length === 0)
+    return thisProgram.authors === undefined
+      ? `No commands yet; ${thisProgram.name} new hello/world writes the first.\n`
+      : "No commands yet.\n";
+  const own = entries.filter(({ isBundled, isListedByServer }) => isBundled !== true && isListedByServer !== true);
+  const listed = entries.filter(({ isListedByServer }) => isListedByServer === true);
+  const hooked = listed.filter(({ upstream }) => upstream === undefined);
   const bundled = entries.filter(({ isBundled }) => isBundled === true);
   const lay = toLayout(entries.map(toRow), columns);
   const heads = lay({ tool: "Tool", words: "In the terminal", text: "What it does" });
-  if (bundled.length === 0) return `${heads}${own.map((entry) => lay(toRow(entry))).join("")}`;
+  if (own.length === entries.length) return `${heads}${own.map((entry) => lay(toRow(entry))).join("")}`;
   const groups = [
-    { heading: "Commands of this project", members: own },
+    { heading: thisProgram.authors === undefined ? "Commands of this project" : "Commands", members: own },
+    { heading: hookHeading(), members: hooked },
+    ...[...Map.groupBy(listed, ({ upstream }) => upstream)].flatMap(([upstream, members]) =>
+      upstream === undefined ? [] : [{ heading: `The upstream ${upstream}`, members }],
+    ),
     { heading: "Bundled commands", members: bundled },
   ].filter(({ members }) => members.length > 0);
   return `${heads}${groups.map(({ heading, members }) => `\n${heading}\n${members.map((entry) => lay(toRow(entry))).join("")}`).join("")}`;
 }
 
+/** Above what is registered in the `mcp` hook. */
+export function hookHeading(): string {
+  return thisProgram.authors === undefined ? "Registered in the `mcp` hook of the config" : "Registered by hand";
+}
+
 function toRow({ toolName, path, command }: CatalogEntry): Row {
   const marks = [command.long ? "long" : "", command.effects === "write" ? "" : command.effects].filter(Boolean);
   return {
-    tool: toolName,
-    words: `meanwhile ${path.join(" ")}`,
+    tool: clean(toolName),
+    words: clean(`${thisProgram.name} ${path.join(" ")}`),
     text: `${clean(command.summary)}${marks.length === 0 ? "" : ` [${marks.join(", ")}]`}`,
   };
 }

@@ -4,12 +4,13 @@ import path from "node:path";
 import { isVariableName } from "../../command/environment.ts";
 import { closest } from "../../command/suggest.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 import { executable, isPackFolder, type ProjectFlags } from "../../project/project.ts";
 import { readSettings, type Settings } from "../../settings/settings.ts";
 import { applyChange, planAdd, planRemove, type SetupTarget } from "../../setup/change.ts";
 import { fileOf, isInstalled, type Launch, type SetupHost } from "../../setup/host.ts";
 import { hosts } from "../../setup/hosts/index.ts";
-import { checkName, toName, toProjectLaunch, toUserLaunch } from "../../setup/launch.ts";
+import { checkName, type StartFacts, toName, toProjectLaunch, toUserLaunch } from "../../setup/launch.ts";
 import type { Machine } from "../../setup/machine.ts";
 import { SetupRecord } from "../../setup/setup-record.ts";
 import { system } from "../../system/system.ts";
@@ -26,7 +27,8 @@ export async function setUp(typed: TypedVerb): Promise<ExitCode> {
   const isReplacing = options.replace === true;
   if (isReplacing && isRemoval) throw new UsageError("--replace and --remove do not go together; use one of them.");
   if (operands.length === 0 && options.all !== true && !(isDryRun && !isRemoval)) {
-    if (isRemoval) throw new UsageError("Say from which hosts to take it, or --all; meanwhile setup lists them.");
+    if (isRemoval)
+      throw new UsageError(`Say from which hosts to take it, or --all; ${thisProgram.name} setup lists them.`);
     return showHosts(setup);
   }
   const chosen = operands.length > 0 ? operands.map(hostNamed) : hostsWith(setup, isRemoval);
@@ -77,7 +79,7 @@ function readVariables(words: readonly string[]): Record<string, string> {
   return Object.fromEntries(pairs);
 }
 
-function thisMachine(): Machine {
+export function thisMachine(): Machine {
   const list = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
   return {
     platform: system.platform,
@@ -105,24 +107,30 @@ function userLaunch(settings: Settings, flags: ProjectFlags): Launch {
       : [path.resolve("commands")];
   const isHere = (folder: string) => folder.startsWith(path.join(process.cwd(), path.sep)) && existsSync(folder);
   const isProject = configFile !== undefined || own.some(isHere);
-  const env = Object.fromEntries(
-    ["MEANWHILE_HOME", "MEANWHILE_STORE"].flatMap((name) =>
-      process.env[name] ? [[name, path.resolve(process.env[name])]] : [],
-    ),
-  );
   return toUserLaunch({
-    node: process.execPath,
-    executable,
-    version: settings.version,
-    isWindows: system.platform === "win32",
+    ...startFacts(settings),
     folder: isProject ? process.cwd() : home.folder,
     flags: withWholePaths(flags),
-    env,
   });
 }
 
+/** What starts this program on this machine. */
+export function startFacts({ version }: Settings): StartFacts {
+  const env = Object.fromEntries(
+    [thisProgram.variable("HOME"), thisProgram.variable("STORE")].flatMap((name) =>
+      process.env[name] ? [[name, path.resolve(process.env[name])]] : [],
+    ),
+  );
+  return { node: process.execPath, executable: executable(), version, isWindows: system.platform === "win32", env };
+}
+
+/** The host of this id. */
+export function hostWithId(word: string): SetupHost | undefined {
+  return hosts.find(({ id }) => id === word.toLowerCase());
+}
+
 function hostNamed(word: string): SetupHost {
-  const host = hosts.find(({ id }) => id === word.toLowerCase());
+  const host = hostWithId(word);
   if (host !== undefined) return host;
   const ids = hosts.map(({ id }) => id);
   const meant = ids.filter((id) => id.startsWith(word.toLowerCase()));

@@ -1,8 +1,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { Exit, type ExitCode, UsageError } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 import { executable } from "../../project/project.ts";
 import { type ConfigChange, findEntry, type SetupTarget } from "../../setup/change.ts";
+import type { ConfigFile } from "../../setup/config-file.ts";
 import { fileOf, isInstalled, type Launch, type SetupHost, type SetupScope } from "../../setup/host.ts";
 import { hosts } from "../../setup/hosts/index.ts";
 import { isFetchedByNpx } from "../../setup/launch.ts";
@@ -67,9 +69,9 @@ export function showHosts(setup: Setup): ExitCode {
   return Exit.Ok;
 }
 
-const plain = { bold: String, dim: String, green: String, yellow: String, red: String, cyan: String };
+export const plain = { bold: String, dim: String, green: String, yellow: String, red: String, cyan: String };
 /** Data is painted only where a person looks at it. */
-const isPainted = (terminal: Terminal) => terminal.isDataShown;
+export const isPainted = (terminal: Terminal) => terminal.isDataShown;
 
 function nextSteps({ terminal, scope, name }: Setup, rows: readonly (readonly string[])[]): string {
   const { cyan } = terminal.colors;
@@ -79,11 +81,13 @@ function nextSteps({ terminal, scope, name }: Setup, rows: readonly (readonly st
   const example = open[0] ?? rows[0]?.[0] ?? "";
   const flag = scope === "project" ? " --project" : "";
   const steps = [
-    [`meanwhile setup ${example}${flag}`, `adds ${name} to it`],
-    ...(open.length > 1 ? [[`meanwhile setup --all${flag}`, `to the ${open.length} that were found and need it`]] : []),
-    [`meanwhile setup --dry-run${flag}`, "shows what would change"],
+    [`${thisProgram.name} setup ${example}${flag}`, `adds ${name} to it`],
+    ...(open.length > 1
+      ? [[`${thisProgram.name} setup --all${flag}`, `to the ${open.length} that were found and need it`]]
+      : []),
+    [`${thisProgram.name} setup --dry-run${flag}`, "shows what would change"],
     ...(rows.some(([, , entry]) => entry === "yes" || entry === "other")
-      ? [[`meanwhile setup --remove --all${flag}`, "takes it away again"]]
+      ? [[`${thisProgram.name} setup --remove --all${flag}`, "takes it away again"]]
       : []),
   ];
   const width = Math.max(...steps.map(([words]) => words?.length ?? 0)) + 2;
@@ -111,16 +115,16 @@ function quoted(word: string): string {
 function remarks(setup: Setup): string {
   const { scope, machine, launch } = setup;
   if (scope === "user")
-    return isFetchedByNpx(executable)
-      ? "         npx fetches it at each start; after npm install -g meanwhile run setup again for a faster one.\n"
+    return isFetchedByNpx(executable())
+      ? `         npx fetches it at each start; after npm install -g ${thisProgram.packageName} run setup again for a faster one.\n`
       : "";
   const manifest = path.join(machine.project, "package.json");
-  const isDependency = existsSync(manifest) && readFileSync(manifest, "utf8").includes('"meanwhile"');
+  const isDependency = existsSync(manifest) && readFileSync(manifest, "utf8").includes(`"${thisProgram.packageName}"`);
   const values =
     Object.keys(launch.env).length === 0
       ? ""
       : "         The values are in a file of the project: whoever gets that reads them.\n";
-  return `${values}${isDependency ? "" : "         Whoever uses the project needs it there: npm install --save-dev meanwhile\n"}`;
+  return `${values}${isDependency ? "" : `         Whoever uses the project needs it there: npm install --save-dev ${thisProgram.packageName}\n`}`;
 }
 
 /** What would change, as a diff. */
@@ -130,6 +134,11 @@ export async function showDiff(setup: Setup, { kind, before, bytes, target }: Co
     terminal.say(`${target.host.title}: nothing to change in ${shorten(target.file, setup)}\n`);
     return;
   }
+  await printDiff(terminal, before, bytes);
+}
+
+/** A file's change as a diff, painted where a person looks at it. */
+export async function printDiff(terminal: Terminal, before: ConfigFile, bytes: Buffer | undefined): Promise<void> {
   const nowhere = "/dev/null";
   const names = {
     before: before.bytes === undefined ? nowhere : before.file,
@@ -179,7 +188,7 @@ export function tellChange(
 }
 
 /** A path as people write it: from here for a project's, else with ~ for their own folder. */
-function shorten(file: string, { machine, scope }: Setup): string {
+export function shorten(file: string, { machine, scope }: Pick<Setup, "machine" | "scope">): string {
   const inside = (folder: string) => {
     const rest = path.relative(folder, file);
     return rest.startsWith("..") || path.isAbsolute(rest) ? undefined : rest;

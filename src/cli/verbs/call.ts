@@ -1,3 +1,4 @@
+import { thisProgram } from "../../program/program.ts";
 import { flag, operand } from "../completion/grammar.ts";
 import { toolArguments, toolNames } from "../completion/tool-words.ts";
 import { reachFlags, resultFlags, targets } from "../flags.ts";
@@ -12,8 +13,7 @@ The target is one of
   "node server.js"     a command line in one word; no shell reads it
   .                    this project's own server
 Behind -- it is the server's command line, and the first word is the tool.`,
-  usage:
-    "<target> <tool> [key=value …] [options]\n       meanwhile call <tool> [key=value …] [options] -- <command> [argument …]",
+  usage: `<target> <tool> [key=value …] [options]\n       ${thisProgram.name} call <tool> [key=value …] [options] -- <command> [argument …]`,
   flags: [
     flag("--args <json>", "the arguments as one JSON object, sent as they are"),
     ...resultFlags,
@@ -31,9 +31,9 @@ Behind -- it is the server's command line, and the first word is the tool.`,
   takesServer: true,
   notes: `
 Examples:
-  $ meanwhile call . report_build quarter=Q3 format=pdf
-  $ meanwhile call https://example.org/mcp crawl site=example.org --token-env TOKEN --async
-  $ meanwhile call echo message=hi -- npx -y @modelcontextprotocol/server-everything
+  $ ${thisProgram.name} call . report_build quarter=Q3 format=pdf
+  $ ${thisProgram.name} call https://example.org/mcp crawl site=example.org --token-env TOKEN --async
+  $ ${thisProgram.name} call echo message=hi -- npx -y @modelcontextprotocol/server-everything
 
 Exit codes: 0 done or left alone, 1 the tool or the server said no, 2 wrong words,
 124 timed out, 130 cancelled.

@@ -1,5 +1,6 @@
 import { failLimits } from "../../diagnose/report/compare-reports.ts";
 import { UsageError } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 import { choices, files, flag, operand } from "../completion/grammar.ts";
 import type { ComparisonFormat } from "../diagnose/print-comparison.ts";
 import type { Verb } from "../verb.ts";
@@ -7,7 +8,7 @@ import type { Verb } from "../verb.ts";
 const formats: readonly ComparisonFormat[] = ["terminal", "json", "markdown"];
 
 export const verb: Verb = {
-  description: `Show what changed between two reports of \`meanwhile diagnose --format json\`, older one first.
+  description: `Show what changed between two reports of \`${thisProgram.name} diagnose --format json\`, older one first.
 Without any, the last diagnosis is compared with the one before it of the same target.
 
 Findings are compared by their ids. One that vanished because its check came to
@@ -30,7 +31,9 @@ no answer is not gone: it was not looked at any more, and is listed as such.
     const limit = oneOf("--fail-on", options.failOn, failLimits);
     const format = oneOf("--format", options.format, formats) ?? "terminal";
     if (operands.length === 1)
-      throw new UsageError("Give two reports, the older one first: `meanwhile compare before.json after.json`.");
+      throw new UsageError(
+        `Give two reports, the older one first: \`${thisProgram.name} compare before.json after.json\`.`,
+      );
     const { printComparison } = await import("../diagnose/print-comparison.ts");
     return printComparison(operands, { format, limit, terminal });
   },

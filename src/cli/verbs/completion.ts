@@ -1,6 +1,7 @@
 import path from "node:path";
 import { closest } from "../../command/suggest.ts";
 import { Exit, UsageError } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 import { bash } from "../completion/bash.ts";
 import { fish } from "../completion/fish.ts";
 import { choices, operand } from "../completion/grammar.ts";
@@ -8,7 +9,7 @@ import { isShell, type Shell, shells } from "../completion/shells.ts";
 import { zsh } from "../completion/zsh.ts";
 import type { Verb } from "../verb.ts";
 
-const scripts: Readonly<Record<Shell, string>> = { bash, zsh, fish };
+const scripts: Readonly<Record<Shell, (name: string, id: string) => string>> = { bash, zsh, fish };
 
 export const verb: Verb = {
   description: "Print the script that makes your shell complete commands, flags, values and task ids",
@@ -16,21 +17,22 @@ export const verb: Verb = {
   operands: [operand("[shell]", choices(...shells), shells.join(", "))],
   notes: `
 Install it once:
-  bash   echo 'eval "$(meanwhile completion bash)"' >> ~/.bashrc
-  zsh    echo 'eval "$(meanwhile completion zsh)"' >> ~/.zshrc
-  fish   meanwhile completion fish > ~/.config/fish/completions/meanwhile.fish
+  bash   echo 'eval "$(${thisProgram.name} completion bash)"' >> ~/.bashrc
+  zsh    echo 'eval "$(${thisProgram.name} completion zsh)"' >> ~/.zshrc
+  fish   ${thisProgram.name} completion fish > ~/.config/fish/completions/${thisProgram.name}.fish
 
 It holds in shells that are opened afterwards.
 `,
   async run({ operands: [wanted], terminal }) {
     if (!isShell(wanted)) throw new UsageError(whichShell(wanted));
-    terminal.print(scripts[wanted]);
+    // A hyphen is no letter of a variable.
+    terminal.print(scripts[wanted](thisProgram.name, thisProgram.name.replaceAll("-", "_")));
     return Exit.Ok;
   },
 };
 
 function whichShell(word: string | undefined): string {
-  const known = `there are ${shells.map((shell) => `\`meanwhile completion ${shell}\``).join(", ")}.\n  See: meanwhile completion --help`;
+  const known = `there are ${shells.map((shell) => `\`${thisProgram.name} completion ${shell}\``).join(", ")}.\n  See: ${thisProgram.name} completion --help`;
   if (word !== undefined) {
     const guess = closest(word, shells);
     return `${word} is not a shell I can complete${guess === undefined ? "" : `; did you mean ${guess}?`}: ${known}`;

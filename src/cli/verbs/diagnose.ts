@@ -1,5 +1,6 @@
 import { severities, suiteNames } from "../../diagnose/check.ts";
 import { UsageError } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 import { choices, commaList, flag, folders, operand } from "../completion/grammar.ts";
 import { keptReports, reportFormats } from "../diagnose/report-output.ts";
 import { headerFlags } from "../flags.ts";
@@ -58,13 +59,13 @@ Only tools that say they only read are called, and those you name with --tool.`,
 Suites: ${suiteNames.join(", ")}
 
 Examples:
-  $ meanwhile diagnose https://example.org/mcp --token-env TOKEN
-  $ meanwhile diagnose --full --out reports -- npx -y @modelcontextprotocol/server-everything
-  $ meanwhile diagnose . --suites tasks,hosts --tool report_build --args '{"quarter":"Q3"}'
+  $ ${thisProgram.name} diagnose https://example.org/mcp --token-env TOKEN
+  $ ${thisProgram.name} diagnose --full --out reports -- npx -y @modelcontextprotocol/server-everything
+  $ ${thisProgram.name} diagnose . --suites tasks,hosts --tool report_build --args '{"quarter":"Q3"}'
 
 Exit codes: 0 fine; 1 a finding reaches --fail-on, a call that you named failed,
 or the grade is F; 2 wrong words; 70 ours; 130 cancelled.
-The last ${keptReports} reports are kept in the home's folder reports; \`meanwhile compare\` shows what changed.
+The last ${keptReports} reports are kept in the home's folder reports; \`${thisProgram.name} compare\` shows what changed.
 `,
   async run(typed) {
     const { options, operands, server, terminal } = typed;
@@ -79,7 +80,13 @@ The last ${keptReports} reports are kept in the home's folder reports; \`meanwhi
       return await writeReport(await followDiagnosis(options.task, how), output, terminal);
     }
     const asTask = { terminal, ttlMs: readMs(options, "taskTtl"), pollIntervalMs: readMs(options, "pollInterval") };
-    const diagnosis = readDiagnosis(typed, output);
+    // Its cure is then a line to type.
+    const { nameInHosts } = await import("../setup/find-entry.ts");
+    const typedDiagnosis = readDiagnosis(typed, output);
+    const diagnosis = {
+      ...typedDiagnosis,
+      target: { ...typedDiagnosis.target, entry: nameInHosts(typedDiagnosis.target) },
+    };
     if (diagnosis.target.kind === "stdio" && !output.isQuiet)
       terminal.say(
         `${terminal.colors.yellow("!")} This command is started on your machine, several times: ${clean(diagnosis.target.argv.map(quoteWord).join(" "))}\n`,

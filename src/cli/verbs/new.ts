@@ -1,12 +1,13 @@
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import path from "node:path";
-import { reservedDomains } from "../../command/discover.ts";
+import { reservedDomains } from "../../command/names.ts";
 import { Exit, messageOf, UsageError } from "../../errors.ts";
-import { createId } from "../../ids.ts";
-import { type Home, homeAt } from "../../paths.ts";
+import { homeAt, packageFolder } from "../../paths.ts";
+import { thisProgram } from "../../program/program.ts";
 import { findConfigFile } from "../../project/project.ts";
-import { rememberMade } from "../../project/stored-project.ts";
 import { operand, unknown } from "../completion/grammar.ts";
+import { makeCommandFolder, writeNew } from "../init/made-folder.ts";
+import { tellNext } from "../screens/next-steps.ts";
 import type { Verb } from "../verb.ts";
 
 export const verb: Verb = {
@@ -20,53 +21,25 @@ export const verb: Verb = {
     if (existsSync(file)) throw new UsageError(`${file} exists already; choose another name, or edit it.`);
     const isFirst = !existsSync(folder) && flags.commands === undefined && findConfigFile(process.cwd()) === undefined;
     try {
-      if (isFirst)
-        makeProject(homeAt(process.env), folder, { name: path.relative(folder, file), text: template(words) });
+      if (isFirst) makeCommandFolder(homeAt(process.env), folder, { [path.relative(folder, file)]: template(words) });
       else writeNew(file, template(words));
     } catch (cause) {
       throw new UsageError(`Cannot write ${file}: ${messageOf(cause)}; go to a folder you may write.`, { cause });
     }
-    const { colors } = terminal;
     const shown = path.relative(process.cwd(), file);
-    terminal.say(
-      `${colors.green("✓")} Wrote ${shown}\n  Run it      meanwhile ${words.join(" ")} World\n  As a tool   ${words.join("_").replaceAll("-", "_")}, in every MCP client that is connected\n`,
-    );
+    tellNext(terminal, `Wrote ${shown}`, [
+      ["Run it", `${typedHere()} ${words.join(" ")} World`],
+      ["As a tool", `${words.join("_").replaceAll("-", "_")}, in every MCP client that is connected`],
+    ]);
     terminal.print(`${shown}\n`);
     return Exit.Ok;
   },
 };
 
-function writeNew(file: string, text: string): void {
-  mkdirSync(path.dirname(file), { recursive: true });
-  writeFileSync(file, text);
-}
-
-/**
- * The folder is there at once, with its first command, and known to be ours: a session that is connected here takes up
- * no other.
- */
-function makeProject(
-  home: Home,
-  folder: string,
-  { name, text }: { readonly name: string; readonly text: string },
-): void {
-  const aside = `${folder}.${createId()}`;
-  try {
-    writeNew(path.join(aside, name), text);
-    remember(home, folder, aside);
-    renameSync(aside, folder);
-  } finally {
-    rmSync(aside, { recursive: true, force: true });
-  }
-}
-
-/** Without a note, sessions that are connected have to be started again. */
-function remember(home: Home, folder: string, aside: string): void {
-  try {
-    rememberMade(home, folder, aside);
-  } catch {
-    // The home cannot be written, which is reported by whoever needs it.
-  }
+/** What is installed in the project alone is found by npx, and by no shell. */
+function typedHere(): string {
+  const isProjects = packageFolder.startsWith(path.join(process.cwd(), "node_modules", path.sep));
+  return isProjects ? `npx --no ${thisProgram.name}` : thisProgram.name;
 }
 
 function checkName(name: string): string[] {
@@ -77,7 +50,7 @@ function checkName(name: string): string[] {
       `"${name}" is not a name for a command; write domain/name, e.g. hello/world, with letters, digits, - and _.`,
     );
   if (reservedDomains.has(words[0] ?? ""))
-    throw new UsageError(`"${words[0]}" is a word of Meanwhile's own; choose another domain.`);
+    throw new UsageError(`"${words[0]}" is a word of ${thisProgram.title}'s own; choose another domain.`);
   return words;
 }
 

@@ -1,9 +1,15 @@
 import http, { type IncomingMessage } from "node:http";
 import https from "node:https";
-import { env } from "node:process";
-import { type Clock, systemClock } from "../../clock.ts";
-import { UsageError } from "../../errors.ts";
-import { acceptBoth, isEventStream, readBody, subjectHeaders, TooLarge } from "../../wire/http-client.ts";
+import { type Clock, systemClock, within } from "../../clock.ts";
+import {
+  acceptBoth,
+  type HttpRequest,
+  isEventStream,
+  readBody,
+  subjectHeaders,
+  TooLarge,
+} from "../../wire/http-client.ts";
+import type { Id } from "../../wire/in-flight.ts";
 import { fieldsOf, textOf } from "../../wire/json.ts";
 import { maxMessageBytes, tooLarge } from "../../wire/line-link.ts";
 import { type Message, readMessage, writeMessage } from "../../wire/message.ts";
@@ -13,8 +19,9 @@ import { metaKeys } from "../../wire/request-envelope.ts";
 import { isModern } from "../../wire/revisions.ts";
 import type { ServerEvent } from "../../wire/sse.ts";
 import type { UrlTarget } from "../client.ts";
-import { exchange, retryAfterMs, toConnectionError } from "./http-request.ts";
+import { exchangeAs, type HttpAuthorizer, retryAfterMs, toConnectionError } from "./http-request.ts";
 import { maxInVain, Resumes } from "./resumes.ts";
+import { targetOf } from "./url-target.ts";
 
 /**
  * Streamable HTTP of every revision: a POST for each message, its answer as JSON or on a stream, and before 2026-07-28
@@ -28,28 +35,72 @@ const connectionStatuses: ReadonlySet<number> = new Set([401, 403, ...passingSta
 /** How often the server's own stream is asked for in vain before it is left alone. */
 const maxFailures = 5;
 
-export function openHttp(target: UrlTarget, events: LinkEvents): HttpLink {
-  return new HttpLink(checkUrl(target.url), headersOf(target), events);
+/** How long the handshake waits for the server's own stream: some send nothing of it before there is something on it. */
+const openMs = 2_000;
+
+/** Where the stream of a request stands, for whoever comes back to it. */
+export interface StreamMark {
+  readonly session: string | undefined;
+  readonly revision: string | undefined;
+  readonly lastEventId: string;
+}
+
+export interface HttpEvents extends LinkEvents {
+  /** `about`: the request on whose stream it came. */
+  onMessage(message: Message, about?: Id): void;
+  /** The stream of a request can be taken up from here. */
+  onMark?(id: Id, mark: StreamMark): void;
+}
+
+export interface HttpExtras {
+  readonly clock?: Clock | undefined;
+  readonly authorizer?: HttpAuthorizer | undefined;
+  /** A session that somebody else has begun; it is not ended with the link. */
+  readonly session?: Pick<StreamMark, "session" | "revision"> | undefined;
+}
+
+export function openHttp(target: UrlTarget, events: HttpEvents, extras?: HttpExtras): HttpLink {
+  const { url, own } = targetOf(target);
+  return new HttpLink(url, own, events, extras);
+}
+
+interface Reading {
+  readonly message: Message;
+  readonly signal: AbortSignal;
+  readonly resumes: Resumes;
 }
 
 export class HttpLink implements Link {
   readonly kind = "url";
   readonly #url: URL;
   readonly #own: Readonly<Record<string, string>>;
-  readonly #events: LinkEvents;
+  readonly #events: HttpEvents;
   readonly #clock: Clock;
+  readonly #authorizer: HttpAuthorizer | undefined;
   readonly #agent: http.Agent;
+  /** A connection for each request; what TLS has agreed on is kept. */
+  readonly #fresh: http.Agent;
   readonly #closing = new AbortController();
   #revision: string | undefined;
   #session: string | undefined;
+  /** Whether the session is ours to end. */
+  #isOwn = true;
   #isPushed = false;
 
-  constructor(url: URL, own: Readonly<Record<string, string>>, events: LinkEvents, clock: Clock = systemClock) {
+  constructor(url: URL, own: Readonly<Record<string, string>>, events: HttpEvents, extras: HttpExtras = {}) {
     this.#url = url;
     this.#own = own;
     this.#events = events;
-    this.#clock = clock;
-    this.#agent = new (url.protocol === "https:" ? https : http).Agent({ keepAlive: true });
+    this.#clock = extras.clock ?? systemClock;
+    this.#authorizer = extras.authorizer;
+    if (extras.session !== undefined) {
+      this.#session = extras.session.session;
+      this.#revision = extras.session.revision;
+      this.#isOwn = false;
+    }
+    const { Agent } = url.protocol === "https:" ? https : http;
+    this.#agent = new Agent({ keepAlive: true });
+    this.#fresh = new Agent({ keepAlive: false });
   }
 
   /** Whether messages of the server's own reach us while no request of ours is open. */
@@ -63,26 +114,46 @@ export class HttpLink implements Link {
     await this.send({ method: "notifications/initialized" });
     const opened = Promise.withResolvers<void>();
     void this.#listen(() => opened.resolve()).finally(() => opened.resolve());
-    await opened.promise;
+    await within(systemClock, openMs, opened.promise);
   }
 
   async send(message: Message, options: SendOptions = {}): Promise<void> {
-    const signal =
-      options.signal === undefined ? this.#closing.signal : AbortSignal.any([options.signal, this.#closing.signal]);
+    const signal = this.#either(options.signal);
     const headers = { ...this.#headers(message), "content-type": "application/json", ...options.headers };
-    const agent = options.isFresh === true ? undefined : this.#agent;
-    const response = await exchange(this.#url, { method: "POST", headers, body: writeMessage(message), signal, agent });
+    const agent = options.isFresh === true ? this.#fresh : this.#agent;
+    const response = await this.#exchange({ method: "POST", headers, body: writeMessage(message), signal, agent });
     if (message.method === "initialize") this.#session = textOf(response.headers["mcp-session-id"]);
     await this.#read(response, message, signal);
   }
 
-  async close(): Promise<void> {
-    const isSession = this.#session !== undefined;
+  /** Takes up the stream of a request that was sent before, by whomever, and reads until its answer has come. */
+  async resume(message: Message, lastEventId: string, options: Pick<SendOptions, "signal"> = {}): Promise<void> {
+    const signal = this.#either(options.signal);
+    const response = await this.#resume(lastEventId, signal);
+    await this.#readStream(response, { message, signal, resumes: new Resumes(this.#clock, lastEventId) });
+  }
+
+  #either(signal: AbortSignal | undefined): AbortSignal {
+    return signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal]);
+  }
+
+  #exchange(request: HttpRequest): Promise<IncomingMessage> {
+    return exchangeAs(this.#authorizer, this.#url, request);
+  }
+
+  /** The session in which everything is sent; undefined where the server has given none. */
+  get session(): Pick<StreamMark, "session" | "revision"> | undefined {
+    return this.#session === undefined ? undefined : { session: this.#session, revision: this.#revision };
+  }
+
+  /** `keepsSession`: somebody will come back to it. */
+  async close({ keepsSession = false }: { readonly keepsSession?: boolean } = {}): Promise<void> {
+    const isSession = this.#session !== undefined && this.#isOwn && !keepsSession;
     this.#closing.abort(new ConnectionError("The connection is closed."));
     // A session is ended for good manners; a server that is slow about it is not waited for.
     if (isSession) {
       const signal = AbortSignal.timeout(1_000);
-      const ended = exchange(this.#url, { method: "DELETE", headers: this.#headers(), signal });
+      const ended = this.#exchange({ method: "DELETE", headers: this.#headers(), signal });
       await ended.then((response) => response.destroy()).catch(() => undefined);
     }
     this.#agent.destroy();
@@ -102,12 +173,16 @@ export class HttpLink implements Link {
   async #read(response: IncomingMessage, message: Message, signal: AbortSignal): Promise<void> {
     const { statusCode: status = 0, headers } = response;
     const isError = status < 200 || status >= 300;
-    if (!isError && isEventStream(headers["content-type"])) return await this.#readStream(response, message, signal);
+    if (!isError && isEventStream(headers["content-type"]))
+      return await this.#readStream(response, { message, signal, resumes: new Resumes(this.#clock) });
     const isJson = /^\s*application\/json\s*(;|$)/i.test(headers["content-type"] ?? "");
     let answer: Message | undefined;
     for await (const { data } of this.#eventsOf(response, false, signal))
       answer = isJson ? readMessage(data) : undefined;
-    if (isError && (answer?.error === undefined || connectionStatuses.has(status) || this.#isSessionLost(status)))
+    if (
+      isError &&
+      (answer?.error === undefined || connectionStatuses.has(status) || this.#isSessionLost(status, answer))
+    )
       throw this.#refused(status, headers, answer);
     if (message.id === undefined || message.method === undefined) return;
     if (answer === undefined)
@@ -116,15 +191,18 @@ export class HttpLink implements Link {
         { isPassing: false },
       );
     // An error that says nothing about its request is about this one.
-    this.#events.onMessage(answer.id == null ? { ...answer, id: message.id } : answer);
+    this.#events.onMessage(answer.id == null ? { ...answer, id: message.id } : answer, message.id ?? undefined);
   }
 
-  #isSessionLost(status: number): boolean {
-    return status === 404 && this.#session !== undefined;
+  /** Of servers that were made after the SDK's examples many say it with 400 and words of their own. */
+  #isSessionLost(status: number, answer: Message | undefined): boolean {
+    if (this.#session === undefined) return false;
+    const { code, message } = answer?.error ?? {};
+    return status === 404 || (status === 400 && code === -32_000 && /session|not initialized/i.test(String(message)));
   }
 
   #refused(status: number, headers: http.IncomingHttpHeaders, answer: Message | undefined): ConnectionError {
-    const isLost = this.#isSessionLost(status);
+    const isLost = this.#isSessionLost(status, answer);
     const words = answer?.error === undefined ? "" : ` ${cut(String(answer.error.message))}`;
     const what = isLost
       ? "has forgotten our session"
@@ -133,24 +211,31 @@ export class HttpLink implements Link {
         : `answered with HTTP status ${status}.${words}`;
     const error = new ConnectionError(`${this.#url.origin} ${what}`, {
       status,
-      isUnsent: isLost || status === 429,
+      isUnsent: isLost || status === 401 || status === 429,
       isPassing: isLost || passingStatuses.has(status),
       retryAfterMs: retryAfterMs(headers["retry-after"]),
     });
-    if (isLost) this.#events.onClose(error);
+    if (isLost) {
+      this.#isOwn = false;
+      this.#events.onClose(error);
+    }
     return error;
   }
 
   /** Reads until the answer has come; a stream that breaks before is opened again where the server said how. */
-  async #readStream(first: IncomingMessage, message: Message, signal: AbortSignal): Promise<void> {
+  async #readStream(first: IncomingMessage, { message, signal, resumes }: Reading): Promise<void> {
     let isAnswered = false;
-    const resumes = new Resumes(this.#clock);
+    const about = message.id ?? undefined;
     const receive = (event: ServerEvent) => {
       const received = event.data === "" ? undefined : readMessage(event.data);
       resumes.heard(event, received);
-      if (received === undefined) return;
-      if (received.method === undefined && received.id === message.id) isAnswered = true;
-      this.#events.onMessage(received);
+      if (received !== undefined) {
+        if (received.method === undefined && received.id === message.id) isAnswered = true;
+        this.#events.onMessage(received, about);
+      }
+      // Only then: what was not handed on is to come again.
+      if (event.id !== undefined && about !== undefined && !isAnswered)
+        this.#events.onMark?.(about, { session: this.#session, revision: this.#revision, lastEventId: event.id });
     };
     for (let response = first; ; ) {
       try {
@@ -173,7 +258,7 @@ export class HttpLink implements Link {
   }
 
   async #resume(lastId: string, signal: AbortSignal): Promise<IncomingMessage> {
-    const response = await exchange(this.#url, {
+    const response = await this.#exchange({
       method: "GET",
       headers: { ...this.#headers(), "last-event-id": lastId },
       signal,
@@ -183,6 +268,7 @@ export class HttpLink implements Link {
     response.resume();
     throw new ConnectionError(
       `${this.#url.origin} does not take up the broken stream again (HTTP status ${response.statusCode}).`,
+      { status: response.statusCode ?? 0 },
     );
   }
 
@@ -196,7 +282,7 @@ export class HttpLink implements Link {
           ...this.#headers(),
           ...(resumes.lastId !== undefined && { "last-event-id": resumes.lastId }),
         };
-        const response = await exchange(this.#url, { method: "GET", headers, signal });
+        const response = await this.#exchange({ method: "GET", headers, signal });
         const isStream = response.statusCode === 200 && isEventStream(response.headers["content-type"]);
         if (!isStream) return void response.destroy();
         this.#isPushed = true;
@@ -225,44 +311,4 @@ export class HttpLink implements Link {
       throw signal.aborted ? signal.reason : toConnectionError(this.#url, cause as NodeJS.ErrnoException);
     }
   }
-}
-
-function checkUrl(text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:"))
-    throw new UsageError(`The address ${cut(text.replace(/\/\/[^/]*@/, "//…@"), 100)} is no http or https URL.`);
-  if (url.username !== "" || url.password !== "")
-    throw new UsageError("A URL must not hold a name or a password; name the variable that holds the token instead.");
-  return url;
-}
-
-const loopbackNames = /^(localhost|127(\.\d+){3}|\[::1\])$/;
-
-/** The caller's own headers; the protocol's are put over them. No value of theirs is ever shown. */
-function headersOf({ headers = {}, tokenVariable, url }: UrlTarget): Record<string, string> {
-  for (const [name, value] of Object.entries(headers)) {
-    try {
-      http.validateHeaderName(name);
-      http.validateHeaderValue(name, value);
-    } catch {
-      throw new UsageError(
-        `The header ${JSON.stringify(cut(name, 60))} cannot be sent: its name or its value holds characters that headers may not have.`,
-      );
-    }
-  }
-  const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-  if (tokenVariable === undefined) return own;
-  const token = env[tokenVariable]?.trim();
-  if (token === undefined || token === "")
-    throw new UsageError(
-      `The variable ${tokenVariable} is ${token === undefined ? "not set" : "empty"}; it must hold the bearer token.`,
-    );
-  if (/[^\x21-\x7e]/.test(token))
-    throw new UsageError(`The variable ${tokenVariable} holds characters that no bearer token has.`);
-  const { protocol, hostname, origin } = new URL(url);
-  if (protocol === "http:" && !loopbackNames.test(hostname))
-    throw new UsageError(
-      `The token of ${tokenVariable} would cross the network to ${origin} for everybody to read; use https.`,
-    );
-  return { ...own, authorization: `Bearer ${token}` };
 }

@@ -1,7 +1,8 @@
 import { connect as connectSocket } from "node:net";
-import runtime, { env } from "node:process";
+import { env } from "node:process";
 import { systemClock, within } from "../../clock.ts";
-import { type Child, endChild, killChild, startChild } from "../../wire/child.ts";
+import { endChild, startChild } from "../../wire/child.ts";
+import { endWithUs } from "../../wire/end-with-us.ts";
 import { readLines, writeLine } from "../../wire/line-link.ts";
 import type { Link, LinkEvents } from "../../wire/peer.ts";
 import { ConnectionError, cut } from "../../wire/peer-errors.ts";
@@ -46,22 +47,6 @@ export async function startServer(
     begin: async () => undefined,
     close: async () => void (await endChild(child, { gone: exited, politeMs: patienceMs, signalMs: patienceMs })),
   };
-}
-
-/** The servers that run now. Whatever ends this process, they are not left behind. */
-const running = new Set<Child>();
-
-function endWithUs(child: Child): () => void {
-  if (running.size === 0) runtime.on("exit", killAll);
-  running.add(child);
-  return () => {
-    running.delete(child);
-    if (running.size === 0) runtime.off("exit", killAll);
-  };
-}
-
-function killAll(): void {
-  for (const child of running) killChild(child);
 }
 
 /** Connects to a socket that takes one message a line. */

@@ -17,7 +17,8 @@ import type { ServerFacts } from "../client.ts";
  * the old way, unless it said that something else was wrong.
  */
 
-const silenceMs = 2_000;
+/** As long as a busy machine may take to start a server; one that speaks both would be taken for an old one before. */
+const silenceMs = 5_000;
 
 /** What was agreed on. */
 export interface Dialect {

@@ -18,8 +18,9 @@ export class Resumes {
   #lastId: string | undefined;
   #retryMs = defaultRetryMs;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, lastId?: string) {
     this.#clock = clock;
+    this.#lastId = lastId;
     this.#openedAt = clock.monotonic();
   }
 

@@ -1,4 +1,5 @@
 import { RequestError } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 import { type Json, numberOf } from "../../wire/json.ts";
 import { cut } from "../../wire/peer-errors.ts";
 import type { Answer, ToolResult } from "../client.ts";
@@ -55,7 +56,10 @@ export class PlainJob implements RemoteTask {
     for (const question of state.questions ?? []) {
       if (this.#answered.has(question.key)) continue;
       if (isForPersons(question))
-        throw new InputRequired(question, `only a person may; they can with: meanwhile tasks answer ${this.taskId}`);
+        throw new InputRequired(
+          question,
+          `only a person may; they can with: ${thisProgram.name} tasks answer ${this.taskId}`,
+        );
       if (ask === undefined)
         throw new InputRequired(question, `answer the job ${this.taskId}, then ask for its result again.`);
       const answer = await ask(question);

@@ -1,6 +1,8 @@
-import { fieldsOf, type Json, textOf } from "../../wire/json.ts";
+import { fieldsOf, isObject, type Json, numberOf, textOf } from "../../wire/json.ts";
+import { ServerError } from "../../wire/peer-errors.ts";
 import type { Answer, ToolResult } from "../client.ts";
 import type { ServerConnection } from "../connection/server-connection.ts";
+import { toToolResult } from "../tool-result.ts";
 import { type Askers, askOrFail } from "./asked-questions.ts";
 import { type PlainFacts, PlainJob } from "./plain-job.ts";
 import type { LookOptions, RemoteTask, Snapshot, Watcher } from "./remote-task.ts";
@@ -113,12 +115,16 @@ function working(taskId: string): Snapshot {
 }
 
 /** The envelope of a notification as the tool result that it stands for. */
-function toEnd(taskId: string, { content, ...envelope }: Json): Snapshot {
+function toEnd(taskId: string, { content, error, ...envelope }: Json): Snapshot {
   const isError = envelope.success === false;
+  const status = isError ? "failed" : "completed";
+  if (isObject(error))
+    return { state: { taskId, status }, error: new ServerError({ ...error, code: numberOf(error.code) ?? 0 }) };
+  if (envelope.passedOn === true) return { state: { taskId, status }, result: toToolResult(fieldsOf(envelope.data)) };
   const result = {
     content: Array.isArray(content) ? content : [{ type: "text", text: JSON.stringify(envelope) }],
     structuredContent: envelope,
     ...(isError && { isError: true }),
   } as unknown as ToolResult;
-  return { state: { taskId, status: isError ? "failed" : "completed" }, result };
+  return { state: { taskId, status }, result };
 }

@@ -236,7 +236,10 @@ export class Pump {
     this.#connectedAt = systemClock.monotonic();
     const splitter = new LineSplitter(Number.POSITIVE_INFINITY);
     socket.on("data", (chunk: Buffer) => {
+      const { output } = this.#options;
+      output.cork();
       for (const line of splitter.push(chunk)) this.#onDaemonLine(line as Buffer);
+      output.uncork();
     });
     socket.on("drain", () => this.#options.input.resume());
     socket.on("error", () => {});

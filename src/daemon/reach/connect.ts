@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { sleep, systemClock } from "../../clock.ts";
 import { isOutOfDescriptors } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 import { whatBlocks } from "../doing.ts";
 import type { DaemonReply, Greeting } from "../greeting.ts";
 import { type DaemonRecord, readRecord } from "../record.ts";
@@ -26,12 +27,13 @@ export async function reachDaemon(
   folder: string | undefined,
   onAbsent: () => Promise<void> = async () => {},
 ): Promise<Socket> {
-  const { key, host } = address;
+  const { key, host, session } = address;
   const hello: Greeting = {
     meanwhile: "hello",
     key,
     ...(host !== undefined && { host }),
     ...(folder !== undefined && { folder }),
+    ...(session !== undefined && { env: session }),
   };
   const end = systemClock.monotonic() + startLimitMs;
   const endFull = systemClock.monotonic() + fullLimitMs;
@@ -85,7 +87,7 @@ function silent({ home, key }: DaemonAddress, known: DaemonRecord | undefined, i
   const who = pid === undefined ? "The daemon" : `Daemon ${pid}`;
   const blocked = pid === undefined ? undefined : whatBlocks(home, key, pid, systemClock.now());
   const why = blocked === undefined ? "" : `: it was ${blocked} (isolation: "process" prevents that)`;
-  const cure = isThere ? "`meanwhile daemon stop --now` ends it" : `see ${home.daemonLog}`;
+  const cure = isThere ? `\`${thisProgram.name} daemon stop --now\` ends it` : `see ${home.daemonLog}`;
   const what = `${who} did not answer within ${startLimitMs / 1000} s${why}`;
   return new DaemonUnreachable(`${what}; ${cure}, or serve with --in-process.`, {
     forClients: why === "" ? `${what}; its log says why.` : `${what}.`,

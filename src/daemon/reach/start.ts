@@ -5,6 +5,7 @@ import type { Readable } from "node:stream";
 import { sleep, systemClock, within } from "../../clock.ts";
 import { outOfDescriptors, RuntimeError } from "../../errors.ts";
 import { ensureHome, type Home } from "../../paths.ts";
+import { thisProgram } from "../../program/program.ts";
 import { system } from "../../system/system.ts";
 import { type DaemonRecord, readRecord } from "../record.ts";
 import { DaemonUnreachable, KeyOutdated, refuseGone } from "./unreachable.ts";
@@ -18,6 +19,8 @@ export interface DaemonAddress {
   readonly project: string;
   /** Counts in place of what the MCP client calls itself. */
   readonly host: string | undefined;
+  /** The variables of the session, where servers are started for it. */
+  readonly session?: Readonly<Record<string, string>> | undefined;
   /** Node, and the words that start the daemon. */
   readonly command: readonly [string, ...string[]];
   readonly env: NodeJS.ProcessEnv;
@@ -60,7 +63,7 @@ function prepareHome(home: Home): void {
   } catch (error) {
     if (error instanceof RuntimeError) throw error;
     throw new DaemonUnreachable(
-      `Cannot use the home folder ${home.folder}: ${(error as Error).message}; set MEANWHILE_HOME to a folder of your own.`,
+      `Cannot use the home folder ${home.folder}: ${(error as Error).message}; set ${thisProgram.variable("HOME")} to a folder of your own.`,
       {
         forClients: "The home folder cannot be used; whoever runs this server finds the reason on its stderr.",
       },
@@ -156,7 +159,7 @@ export function refuseUnwritable(home: Home): void {
 
 /** Only what is in the way of the log has to be removed; everything else is true of the whole home. */
 function whyNoLog(file: string, { code = "", message }: NodeJS.ErrnoException): string {
-  const elsewhere = "or set MEANWHILE_HOME to a folder that you may write";
+  const elsewhere = `or set ${thisProgram.variable("HOME")} to a folder that you may write`;
   if (code === "EROFS")
     return `The log ${file} may not be written, because its file system is mounted read-only; mount it writable, ${elsewhere}.`;
   if (code === "EACCES" || code === "EPERM")

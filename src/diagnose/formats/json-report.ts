@@ -1,4 +1,5 @@
 import { UsageError } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 import type { Report } from "../report/report.ts";
 import { oneLine, shorten } from "./inert.ts";
 import { toPlainJson } from "./plain-json.ts";
@@ -21,7 +22,9 @@ export function readReport(text: string, name: string): Report {
     madeBy?: { name?: unknown; version?: unknown };
   };
   if (madeBy?.name !== "meanwhile")
-    throw new UsageError(`${name} is no report of a diagnosis; \`meanwhile diagnose … --format json\` writes one.`);
+    throw new UsageError(
+      `${name} is no report of a diagnosis; \`${thisProgram.name} diagnose … --format json\` writes one.`,
+    );
   if (typeof version === "number" && version > reportVersion)
     throw new UsageError(
       `${name} is a report of version ${version}, made by Meanwhile ${shorten(oneLine(String(madeBy.version)), 40)}; this one reads version ${reportVersion}: update Meanwhile.`,
@@ -41,7 +44,7 @@ function parse(text: string, name: string): unknown {
     throw new UsageError(
       text.trim() === ""
         ? `${name} is empty; a report is JSON.`
-        : `${name} is not JSON; a report is what \`meanwhile diagnose … --format json\` writes.`,
+        : `${name} is not JSON; a report is what \`${thisProgram.name} diagnose … --format json\` writes.`,
     );
   }
 }

@@ -1,5 +1,6 @@
 import type { Clock } from "../../clock.ts";
 import { callerKey } from "../../command/caller.ts";
+import { isForPerson } from "../../command/foreign-question.ts";
 import { RequestError } from "../../errors.ts";
 import type { Budget } from "../../host/budget.ts";
 import type { Logger } from "../../log.ts";
@@ -7,10 +8,11 @@ import type { CallEnding } from "../../task/call-request.ts";
 import { undelivered } from "../../task/calls.ts";
 import type { Engine } from "../../task/engine.ts";
 import { cancelLostTask } from "../parked-calls.ts";
-import { canElicit } from "../questions.ts";
+import { canAnswer } from "../questions.ts";
 import type { ClientRequest, Result } from "../request.ts";
 import { toTask2026 } from "../task-wire.ts";
 import { announceJob, toJobAnswer } from "./jobs.ts";
+import { noteUnlessGone } from "./note-unless-gone.ts";
 import type { FollowUpTools } from "./plain.ts";
 
 /** A client has to have read the answer that made a task before it hears of the task. */
@@ -42,7 +44,7 @@ export function handOver(deferred: DeferredCall, options: HandOverOptions): Resu
   if (as === "task" && client.isModern)
     return {
       resultType: "task",
-      ...toTask2026(task, clock.now(), canElicit(client.capabilities)),
+      ...toTask2026(task, clock.now(), (question) => canAnswer(question, client.capabilities)),
       ...(note !== undefined && { _meta: { "meanwhile/call": { note } } }),
     };
   if (as === "task" && connection.tasks2025 !== undefined) {
@@ -56,7 +58,21 @@ export function handOver(deferred: DeferredCall, options: HandOverOptions): Resu
       "busy",
       `${toolName} takes longer than this client waits, and follow-up tools are switched off.`,
     );
+  askClientAlone(deferred, options);
   return plain.toHandle(task, { budget: options.budget(), note });
+}
+
+/** Who has a handle answers by follow-up tools, except for what nobody but the client itself can answer. */
+function askClientAlone({ task }: DeferredCall, { engine, request, log }: HandOverOptions): void {
+  const { tasks2025, closed, client } = request.connection;
+  const { sampling, roots } = client.capabilities;
+  if (tasks2025 === undefined || (sampling === undefined && roots === undefined)) return;
+  const caller = callerKey(request.caller);
+  const questions = tasks2025.questions.follow(task, caller, (question) => !isForPerson(question));
+  engine
+    .wait(caller, task.taskId, { signal: closed, onTask: (news) => questions.look(news) })
+    .catch((error: unknown) => noteUnlessGone(error, closed, log))
+    .finally(() => questions.stop());
 }
 
 function handOverJob({ task, note }: DeferredCall, { engine, request, clock, log, isDebug }: HandOverOptions): Result {

@@ -1,6 +1,8 @@
 import { toTimestamp } from "../../clock.ts";
+import { isForm, isForPerson, needsPerson } from "../../command/foreign-question.ts";
 import type { JsonSchema } from "../../command/schema.ts";
 import type { Budget } from "../../host/budget.ts";
+import { thisProgram } from "../../program/program.ts";
 import { statusLine, timeLeft } from "../../task/status-line.ts";
 import { isTerminal, openQuestions, type Task, type TaskQuestion, type TaskStatus } from "../../task/task.ts";
 
@@ -36,13 +38,13 @@ interface HandleFacts {
 /** The handle of a task, for a client whose host waits as long as `budget` says. */
 export function toJobHandle(task: Task, facts: HandleFacts): JobHandle {
   const left = timeLeft(task, facts.now);
-  const open = isTerminal(task) ? [] : openQuestions(task);
-  const questions = open.map(({ key, message, schema, isConfirmation, until }) => ({
-    key,
-    message,
-    schema,
-    ...(until !== undefined && { answer_until: toTimestamp(until) }),
-    ...(isConfirmation && { only_a_person_may_answer: true as const }),
+  const open = isTerminal(task) ? [] : openQuestions(task).filter(isForPerson);
+  const questions = open.map((question) => ({
+    key: question.key,
+    message: question.message,
+    schema: question.schema,
+    ...(question.until !== undefined && { answer_until: toTimestamp(question.until) }),
+    ...(needsPerson(question) && { only_a_person_may_answer: true as const }),
   }));
   return {
     job_id: task.taskId,
@@ -58,12 +60,17 @@ export function toJobHandle(task: Task, facts: HandleFacts): JobHandle {
   };
 }
 
+/** True for what a model may answer for its user, with `task_answer`. */
+export function isForModel(question: TaskQuestion): boolean {
+  return isForm(question) && !needsPerson(question);
+}
+
 function nextAction(
   task: Task,
   secondsLeft: number | undefined,
   { now, budget, nameOf }: HandleFacts,
 ): JobHandle["next_action"] {
-  const answerable = isTerminal(task) ? [] : openQuestions(task).filter(({ isConfirmation }) => !isConfirmation);
+  const answerable = isTerminal(task) ? [] : openQuestions(task).filter(isForModel);
   if (answerable.length > 0) {
     const answers = Object.fromEntries(
       answerable.map(({ key, schema }) => [
@@ -94,13 +101,21 @@ function seenOf(task: Task, now: number): number {
 export function describeJob(task: Task, now: number, { tool }: JobHandle["next_action"]): string {
   const line = statusLine(task, now);
   if (isTerminal(task)) return `${task.command} has ended (${task.status}). Get its result with ${tool}.`;
-  const [question] = openQuestions(task);
-  if (question?.isConfirmation === true)
-    return `${task.command} asks «${question.message}». Only a person may answer that: meanwhile tasks answer ${task.taskId}. Then get the result with ${tool}.${waitsUntil(question)}`;
+  const [asked] = openQuestions(task);
+  const question = openQuestions(task).find(isForPerson);
+  if (asked !== undefined && question === undefined)
+    return `${task.command} waits for ${asked.message}. Get its result with ${tool} and the arguments of next_action.`;
+  if (question !== undefined && needsPerson(question))
+    return `${task.command} asks «${question.message}». Only a person may answer that${whereToAnswer(task)}. Then get the result with ${tool}.${waitsUntil(question)}`;
   if (question !== undefined)
     return `${task.command} asks «${question.message}». Answer with ${tool}, filling in the arguments of next_action.${waitsUntil(question)}`;
   const state = task.status === "queued" ? "is queued" : "is still running";
   return `${task.command} ${state}${line === "" ? "" : `: ${line}`}. It goes on by itself. Get its result with ${tool} and the arguments of next_action.`;
+}
+
+function whereToAnswer({ taskId }: Task): string {
+  const typed = thisProgram.typed(`tasks answer ${taskId}`);
+  return typed === undefined ? ", in the app that runs this server" : `: ${typed}`;
 }
 
 function waitsUntil({ until }: TaskQuestion): string {

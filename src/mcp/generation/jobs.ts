@@ -1,7 +1,9 @@
 import { type Clock, toTimestamp } from "../../clock.ts";
 import { toEnvelope } from "../../command/envelope.ts";
-import type { RunMessage } from "../../command/outcome.ts";
+import { isForPerson } from "../../command/foreign-question.ts";
+import type { Outcome, RunMessage } from "../../command/outcome.ts";
 import type { Logger } from "../../log.ts";
+import { thisProgram } from "../../program/program.ts";
 import type { Engine } from "../../task/engine.ts";
 import { statusLine, toWords } from "../../task/status-line.ts";
 import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
@@ -64,12 +66,9 @@ export async function announceJob(task: Task, options: JobOptions): Promise<void
     await canPush(connection);
     const ended = await engine.get(caller, task.taskId);
     if (!isTerminal(ended)) return;
-    const outcome = outcomeOf(ended);
-    const content = outcome.ending === "completed" ? outcome.content : undefined;
-    const result = { ...toEnvelope(outcome, options.isDebug), ...(content !== undefined && { content }) };
     connection.notify("notifications/tool_result", {
       job_id: task.taskId,
-      result,
+      result: toJobResult(outcomeOf(ended), options.isDebug),
       timestamp: toTimestamp(clock.now()),
     });
   } catch (error) {
@@ -78,6 +77,18 @@ export async function announceJob(task: Task, options: JobOptions): Promise<void
     news.stop();
     questions?.stop();
   }
+}
+
+/**
+ * The envelope of a notification. Where somebody else's tool has answered, `data` is its result word for word, and
+ * `passedOn` says so; an error of the protocol stands beside the envelope.
+ */
+function toJobResult(outcome: Outcome, withLog: boolean): object {
+  const envelope = toEnvelope(outcome, withLog);
+  if (outcome.ending === "cancelled") return envelope;
+  if (outcome.foreign !== undefined) return { ...envelope, data: outcome.foreign, passedOn: true };
+  if (outcome.ending === "failed") return { ...envelope, ...(outcome.rpc !== undefined && { error: outcome.rpc }) };
+  return { ...envelope, ...(outcome.content !== undefined && { content: outcome.content }) };
 }
 
 /** The progress of one job: strictly rising. What is said while no stream is open is kept, the newest of it. */
@@ -100,10 +111,13 @@ class JobNews {
 
   tell(latest: Task): void {
     const { progress } = latest;
-    if (!isTerminal(latest) && openQuestions(latest).length > 0 && latest.questions.length > this.#asked) {
+    const open = isTerminal(latest) ? [] : openQuestions(latest);
+    if (open.length > 0 && latest.questions.length > this.#asked) {
       this.#asked = latest.questions.length;
       const line = statusLine(latest, this.#options.clock.now());
-      this.#send(Math.max(0, this.#sent) + 1e-6, `${line} (in a terminal: meanwhile tasks answer ${this.#taskId})`);
+      const typed = open.some(isForPerson) ? thisProgram.typed(`tasks answer ${this.#taskId}`) : undefined;
+      const where = typed === undefined ? "" : ` (in a terminal: ${typed})`;
+      this.#send(Math.max(0, this.#sent) + 1e-6, `${line}${where}`);
     }
     const part = progress?.percentage === undefined ? undefined : progress.percentage / 100;
     if (part !== undefined && part > this.#sent) this.#send(part, progress?.message ?? "");

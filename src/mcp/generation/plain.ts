@@ -1,11 +1,13 @@
 import { z } from "zod";
 import { type Clock, toTimestamp } from "../../clock.ts";
 import { type Caller, callerKey, isKnown } from "../../command/caller.ts";
+import { isForPerson, needsPerson } from "../../command/foreign-question.ts";
 import { describeArguments, unknownArguments } from "../../command/issues.ts";
 import type { RunMessage } from "../../command/outcome.ts";
 import { type JsonSchema, type Schema, toJsonSchema, validate } from "../../command/schema.ts";
 import { CommandError, RequestError } from "../../errors.ts";
 import type { Budget } from "../../host/budget.ts";
+import { thisProgram } from "../../program/program.ts";
 import { ProgressReader } from "../../task/progress.ts";
 import { statusLine, timingOf } from "../../task/status-line.ts";
 import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
@@ -14,8 +16,10 @@ import type { ListedTool } from "../parts.ts";
 import { ProgressSender } from "../progress-sender.ts";
 import type { ClientRequest, Result } from "../request.ts";
 import { errorResult } from "../results.ts";
-import { resultOf, type TaskTelling } from "../task-wire.ts";
-import { describeJob, toJobHandle } from "./job-handle.ts";
+import { resultOrError, type TaskTelling } from "../task-wire.ts";
+import { takeAnswers, toSendBack } from "./client-alone.ts";
+import { followUpName } from "./follow-up-names.ts";
+import { describeJob, isForModel, toJobHandle } from "./job-handle.ts";
 
 /**
  * For clients without tasks: a slow call is answered with a handle, an ordinary tool result that says
@@ -160,10 +164,12 @@ export class FollowUpTools {
   }
 
   async #result(input: { job_id: string; wait_seconds?: number }, call: FollowUpCall): Promise<Result> {
+    await takeAnswers(await this.#options.openEngine(), input.job_id, call.request);
     const live = await this.#waitAwhile(input, call);
-    if (live !== undefined) return this.toHandle(live, call);
+    if (live !== undefined) return toSendBack(live, call.request) ?? this.toHandle(live, call);
     const ended = await readWithRoom(call.request, () => this.#get(input.job_id, call));
-    return isTerminal(ended) ? resultOf(ended, this.#options.find, this.#options.isDebug) : this.toHandle(ended, call);
+    const { find, isDebug } = this.#options;
+    return isTerminal(ended) ? resultOrError(ended, find, isDebug) : this.toHandle(ended, call);
   }
 
   /** The task as it is then; undefined when it has ended. */
@@ -193,7 +199,8 @@ export class FollowUpTools {
       if (update !== undefined) sender.update(update, timing());
     };
     const stopBeating = heartbeatMs === undefined ? undefined : repeat(clock, heartbeatMs, () => sender.beat(timing()));
-    const isDone = (task: Task) => isTerminal(task) || openQuestions(task).some((question) => !question.isConfirmation);
+    const isDone = (task: Task) =>
+      isTerminal(task) || openQuestions(task).some(isForModel) || toSendBack(task, call.request) !== undefined;
     try {
       latest = await engine.wait(callerKey(call.request.caller), input.job_id, {
         until: isDone,
@@ -246,13 +253,14 @@ export class FollowUpTools {
   ): Promise<Result> {
     const engine = await this.#options.openEngine();
     const task = await engine.get(callerKey(call.request.caller), input.job_id);
-    const open = openQuestions(task);
-    const confirmation = open.find(({ key, isConfirmation }) => isConfirmation && Object.hasOwn(input.answers, key));
+    const open = openQuestions(task).filter(isForPerson);
+    const confirmation = open.find((question) => needsPerson(question) && Object.hasOwn(input.answers, question.key));
     // A model must not confirm for its user.
-    if (confirmation !== undefined)
-      throw new CommandError(
-        `Only a person may answer «${confirmation.message}»; they can with: meanwhile tasks answer ${task.taskId}`,
-      );
+    if (confirmation !== undefined) {
+      const typed = thisProgram.typed(`tasks answer ${task.taskId}`);
+      const where = typed === undefined ? ", in the app that runs this server" : `; they can with: ${typed}`;
+      throw new CommandError(`Only a person may answer «${confirmation.message}»${where}`);
+    }
     const known = open.filter(({ key }) => Object.hasOwn(input.answers, key));
     if (known.length === 0)
       throw new CommandError(
@@ -288,8 +296,7 @@ export class FollowUpTools {
   }
 
   #nameOf(name: string): string {
-    const { toolPrefix } = this.#options;
-    return toolPrefix === "" ? name : `${toolPrefix}_${name}`;
+    return followUpName(name, this.#options.toolPrefix);
   }
 }
 

@@ -1,9 +1,17 @@
 import type { Logger } from "../../log.ts";
 import type { Engine } from "../../task/engine.ts";
 import { isTerminal, openQuestions, type Task, type TaskQuestion } from "../../task/task.ts";
-import { answerUntilFits, canElicit, elicit } from "../questions.ts";
+import { answerUntilFits, askClient, canAnswer } from "../questions.ts";
 import type { ClientConnection, ClientRequest } from "../request.ts";
 import { relatedTask } from "../task-wire.ts";
+
+type Which = (question: TaskQuestion) => boolean;
+
+interface Asking {
+  readonly task: Task;
+  readonly caller: string;
+  readonly which: Which;
+}
 
 const questionClosed = new Error("The question is no longer open.");
 
@@ -27,12 +35,12 @@ export class ShownQuestions {
     this.#log = log;
   }
 
-  /** Shows a task's questions as soon as there is a stream to show them on. */
-  follow(task: Task, caller: string): { look(news: Task): void; stop(): void } {
+  /** Shows a task's questions, or such of them, as soon as there is a stream to show them on. */
+  follow(task: Task, caller: string, which: Which = () => true): { look(news: Task): void; stop(): void } {
     const connection = this.#connection;
     let latest = task;
     const push = () => {
-      if (connection.canPush) this.#showOpen(latest, caller, connection, connection.closed);
+      if (connection.canPush) this.#showOpen({ task: latest, caller, which }, connection, connection.closed);
     };
     const stop = connection.onStream(push);
     return {
@@ -50,7 +58,7 @@ export class ShownQuestions {
   /** Shows a task's questions on the stream of a request that waits for it. */
   show(task: Task, caller: string, request: ClientRequest): void {
     this.#withdraw(task);
-    this.#showOpen(task, caller, request, request.signal);
+    this.#showOpen({ task, caller, which: () => true }, request, request.signal);
   }
 
   #withdraw(task: Task): void {
@@ -59,9 +67,12 @@ export class ShownQuestions {
       if (id.startsWith(`${task.taskId} `) && !open.has(id)) shown.abort(questionClosed);
   }
 
-  #showOpen(task: Task, caller: string, on: ClientConnection | ClientRequest, gone: AbortSignal): void {
-    if (isTerminal(task) || !canElicit(this.#connection.client.capabilities)) return;
-    for (const question of openQuestions(task)) void this.#show({ taskId: task.taskId, caller, question }, on, gone);
+  #showOpen({ task, caller, which }: Asking, on: ClientConnection | ClientRequest, gone: AbortSignal): void {
+    if (isTerminal(task)) return;
+    const { capabilities } = this.#connection.client;
+    for (const question of openQuestions(task))
+      if (which(question) && canAnswer(question, capabilities))
+        void this.#show({ taskId: task.taskId, caller, question }, on, gone);
   }
 
   async #show(
@@ -75,7 +86,7 @@ export class ShownQuestions {
     this.#shown.set(id, closing);
     const signal = AbortSignal.any([gone, closing.signal]);
     try {
-      const ask = (asked: TaskQuestion) => elicit(asked, on, signal, relatedTask(taskId));
+      const ask = (asked: TaskQuestion) => askClient(asked, on, signal, relatedTask(taskId));
       await answerUntilFits(await this.#openEngine(), caller, taskId, question, ask);
     } catch (error) {
       if (!signal.aborted) this.#log.debug("a question could not be shown", { error });

@@ -1,12 +1,14 @@
 import { callerKey } from "../../command/caller.ts";
 import type { Answer } from "../../command/context.ts";
+import { isForm, isForPerson } from "../../command/foreign-question.ts";
 import { ProtocolError, RequestError, RpcCode } from "../../errors.ts";
 import type { Engine } from "../../task/engine.ts";
 import { openQuestions } from "../../task/task.ts";
+import { fieldsOf } from "../../wire/json.ts";
 import { tasksExtension } from "../../wire/revisions.ts";
 import { readWithRoom } from "../outbound.ts";
 import type { PollLimit } from "../poll-limit.ts";
-import { canElicit, toAnswer } from "../questions.ts";
+import { canAnswer, toAnswer } from "../questions.ts";
 import type { ClientCapabilities, ClientRequest, Handler, Result } from "../request.ts";
 import { type TaskTelling, toDetailedTask } from "../task-wire.ts";
 
@@ -49,20 +51,25 @@ export function createTasks2026(options: Tasks2026Options): Readonly<Record<stri
   handle("tasks/get", async ({ taskId }, { request, engine, caller, capabilities }) => {
     await options.polls.admit(caller, taskId);
     const task = await readWithRoom(request, () => engine.get(caller, taskId));
-    return toDetailedTask(task, find, { now: clock.now(), canElicit: canElicit(capabilities), isDebug });
+    return toDetailedTask(task, find, {
+      now: clock.now(),
+      canAnswer: (question) => canAnswer(question, capabilities),
+      isDebug,
+    });
   });
   handle("tasks/update", async ({ taskId }, { request, engine, caller, capabilities }) => {
     const task = await engine.get(caller, taskId);
     const responses = request.inputResponses;
     const answers: Record<string, Answer> = {};
-    for (const { key, isConfirmation } of openQuestions(task)) {
+    for (const question of openQuestions(task)) {
+      const { key, isConfirmation } = question;
       // What was never shown to a person, no person has confirmed.
-      const mayAnswer = !isConfirmation || canElicit(capabilities);
+      const mayAnswer = canAnswer(question, capabilities) || (isForm(question) && !isConfirmation);
       if (!mayAnswer || !Object.hasOwn(responses, key)) continue;
-      const { action } = (responses[key] ?? {}) as { action?: unknown };
-      if (action !== "accept" && action !== "decline" && action !== "cancel")
+      const { action } = fieldsOf(responses[key]);
+      if (isForPerson(question) && action !== "accept" && action !== "decline" && action !== "cancel")
         throw new RequestError("params", `\`inputResponses.${key}.action\` must be "accept", "decline" or "cancel".`);
-      answers[key] = toAnswer(responses[key]);
+      answers[key] = toAnswer(responses[key], question);
     }
     if (Object.keys(answers).length > 0) await engine.answer(caller, task.taskId, answers);
     return {};

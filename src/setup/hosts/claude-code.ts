@@ -15,9 +15,18 @@ export const claudeCode: SetupHost = {
   projectFile: inProject(".mcp.json"),
   place: () => ["mcpServers"],
   toEntry: stdioEntry,
+  otherPlaces: placesOfProject,
+  remote: { url: "url", headers: "headers", type: "http", sseType: "sse" },
   next: "In a new session /mcp shows it; in a shell, claude mcp list.",
   projectNext: "Claude Code asks once, at the start of a session in this folder, whether to use it.",
 };
+
+/** `claude mcp add` without a scope writes here: servers of this user in one folder. */
+function placesOfProject(config: unknown, { project }: Machine): string[][] {
+  const { projects } = (config ?? {}) as { projects?: Readonly<Record<string, unknown>> };
+  const known = [project, project.replaceAll("\\", "/")].find((folder) => Object.hasOwn(projects ?? {}, folder));
+  return known === undefined ? [] : [["projects", known, "mcpServers"]];
+}
 
 function userFile(machine: Machine): string {
   return join(machine, machine.env.CLAUDE_CONFIG_DIR || machine.home, ".claude.json");

@@ -14,6 +14,7 @@ export const claudeDesktop: SetupHost = {
   userFile: (machine) => join(machine, folderOf(machine), "claude_desktop_config.json"),
   place: () => ["mcpServers"],
   toEntry: plainEntry,
+  remote: { url: "url", headers: "headers" },
   next: "Quit Claude Desktop and start it again; Settings, Developer lists it.",
 };
 

@@ -16,6 +16,7 @@ export const cline: SetupHost = {
     machine.env.CLINE_MCP_SETTINGS_PATH || join(machine, settingsOf(machine), "cline_mcp_settings.json"),
   place: () => ["mcpServers"],
   toEntry: plainEntry,
+  remote: { url: "url", headers: "headers", type: "streamableHttp", sseType: "sse" },
   next: "The MCP Servers page of Cline, or cline config mcp, shows it.",
 };
 

@@ -15,6 +15,7 @@ export const codex: SetupHost = {
   projectFile: inProject(".codex", "config.toml"),
   place: () => ["mcp_servers"],
   toEntry: plainEntry,
+  remote: { url: "url", headers: "http_headers" },
   next: "Start Codex again; /mcp or codex mcp list shows it.",
   projectNext: "Codex reads it once the project is trusted.",
 };

@@ -15,6 +15,7 @@ export const copilot: SetupHost = {
   projectFile: inProject(".mcp.json"),
   place: () => ["mcpServers"],
   toEntry: (launch) => ({ ...stdioEntry(launch), tools: ["*"] }),
+  remote: { url: "url", headers: "headers", type: "http", sseType: "sse" },
   next: "Start Copilot CLI again; /mcp show lists it.",
   projectNext: "Copilot CLI reads it once the folder is trusted.",
 };

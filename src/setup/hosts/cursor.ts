@@ -11,5 +11,6 @@ export const cursor: SetupHost = {
   projectFile: inProject(".cursor", "mcp.json"),
   place: () => ["mcpServers"],
   toEntry: stdioEntry,
+  remote: { url: "url", headers: "headers" },
   next: "Start Cursor again and switch it on in its list of MCP servers.",
 };

@@ -14,6 +14,7 @@ export const gemini: SetupHost = {
   projectFile: inProject(".gemini", "settings.json"),
   place: () => ["mcpServers"],
   toEntry: plainEntry,
+  remote: { url: "httpUrl", headers: "headers" },
   next: "Start Gemini CLI again; /mcp shows it.",
   projectNext: "Gemini CLI reads it once the folder is trusted.",
 };

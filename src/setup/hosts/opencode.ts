@@ -16,6 +16,7 @@ export const opencode: SetupHost = {
   projectFile: (machine) => fileIn(machine, machine.project),
   place: (config) => (hasServers(config) ? ["mcp", "servers"] : ["mcp"]),
   toEntry,
+  remote: { url: "url", headers: "headers", type: "remote", sseType: "remote" },
   next: "opencode mcp list shows it.",
 };
 

@@ -15,6 +15,7 @@ export const vscode: SetupHost = {
   projectFile: inProject(".vscode", "mcp.json"),
   place: () => ["servers"],
   toEntry: stdioEntry,
+  remote: { url: "url", headers: "headers", type: "http", sseType: "sse" },
   next: "In VS Code run MCP: List Servers and start it there.",
   projectNext: "VS Code asks whether you trust it when it is first started.",
 };

@@ -10,5 +10,6 @@ export const windsurf: SetupHost = {
   userFile: inHome(".codeium", "windsurf", "mcp_config.json"),
   place: () => ["mcpServers"],
   toEntry: plainEntry,
+  remote: { url: "serverUrl", headers: "headers" },
   next: "Refresh the MCP servers in Cascade, or start Windsurf again.",
 };

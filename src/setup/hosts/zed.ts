@@ -16,6 +16,7 @@ export const zed: SetupHost = {
   projectFile: inProject(".zed", "settings.json"),
   place: () => ["context_servers"],
   toEntry: plainEntry,
+  remote: { url: "url", headers: "headers" },
   next: "Zed has it at once; the settings of its agent panel show a green dot.",
   projectNext: "Zed reads it once the project is trusted.",
 };

@@ -3,6 +3,7 @@ import { devNull } from "node:os";
 import path from "node:path";
 import Database from "better-sqlite3";
 import { isOutOfDescriptors, outOfDescriptors, RuntimeError } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 import { pendingMigrations } from "../migrate.ts";
 import { tasks } from "./migrations/001-tasks.ts";
 import { calls } from "./migrations/002-calls.ts";
@@ -10,10 +11,11 @@ import { origins } from "./migrations/003-origins.ts";
 import { fairShares } from "./migrations/004-fair-shares.ts";
 import { estimates } from "./migrations/005-estimates.ts";
 import { environments } from "./migrations/006-environments.ts";
+import { clients } from "./migrations/007-clients.ts";
 
 /** Below this, two processes that write and checkpoint at the same instant can lose committed rows. */
 const minimumVersion = [3, 51, 3] as const;
-const migrations = { statements: [tasks, calls, origins, fairShares, estimates, environments] };
+const migrations = { statements: [tasks, calls, origins, fairShares, estimates, environments, clients] };
 /** A file of this size is read through before it is trusted; a larger one would make every start wait. */
 const maxCheckedBytes = 64 * 1024 * 1024;
 
@@ -124,7 +126,7 @@ function refuseFolder(file: string): void {
   if (statSync(file, { throwIfNoEntry: false })?.isDirectory() !== true) return;
   throw new RuntimeError(
     "STORE_UNAVAILABLE",
-    `The task database ${file} cannot be used: it is a folder; move it away, or point MEANWHILE_STORE at a file.`,
+    `The task database ${file} cannot be used: it is a folder; move it away, or point ${thisProgram.variable("STORE")} at a file.`,
     {
       forClients: unopened,
     },
@@ -168,10 +170,9 @@ function refuseForeign(db: Database.Database, file: string): void {
   if (!isOurs)
     throw new RuntimeError(
       "STORE_UNAVAILABLE",
-      `${file} is a database of another program; nothing was changed. Point MEANWHILE_STORE at another file.`,
+      `${file} is a database of another program; nothing was changed. Point ${thisProgram.variable("STORE")} at another file.`,
       {
-        forClients:
-          "The task database's file belongs to another program; whoever runs the server has to point MEANWHILE_STORE at another one.",
+        forClients: `The task database's file belongs to another program; whoever runs the server has to point ${thisProgram.variable("STORE")} at another one.`,
       },
     );
 }

@@ -2,11 +2,9 @@ import { maxCrashes, type TaskOutcome } from "../../task/task.ts";
 import { interruptedCallOutcome, interruptedMessage, interruptedOutcome } from "../../task/transitions.ts";
 import type { TaskFile } from "./task-file.ts";
 
-export type Lost = { readonly before: number } | { readonly worker: string };
-
-/** Queues what lost its worker, or gives it up; the ids of both. Part of a transaction. */
-export function interruptLost(file: TaskFile, lost: Lost, now: number): readonly string[] {
-  const which = "worker" in lost ? { worker: lost.worker, before: -1, now } : { worker: "", before: lost.before, now };
+/** Queues what this worker, or a lease that ran out, has left, or gives it up; the ids of both. Part of a transaction. */
+export function interruptLost(file: TaskFile, worker: string | undefined, now: number): readonly string[] {
+  const which = { worker: worker ?? "", before: worker === undefined ? now : -1, now };
   const crashed = interruptedOutcome(true, maxCrashes);
   const unknown = interruptedOutcome(false, 1);
   const call = interruptedCallOutcome();

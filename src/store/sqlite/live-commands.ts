@@ -17,7 +17,7 @@ export class LiveCommands {
   }
 
   has(project: string, command: string): boolean {
-    return this.#read().get(project)?.has(command) === true;
+    return this.#file.isWriting || this.#read().get(project)?.has(command) === true;
   }
 
   #read(): Look["commands"] {

@@ -1,5 +1,6 @@
 import { statSync } from "node:fs";
 import { RuntimeError } from "../../errors.ts";
+import { thisProgram } from "../../program/program.ts";
 
 /** A file as it was when it was opened. */
 export interface OpenFile {
@@ -20,7 +21,7 @@ export function refuseReplaced(files: readonly OpenFile[]): void {
     const what = found === undefined ? "deleted" : "replaced";
     throw new RuntimeError(
       "STORE_GONE",
-      `The task database's file ${path} was ${what} while it was open; put it back, or restart Meanwhile.`,
+      `The task database's file ${path} was ${what} while it was open; put it back, or restart ${thisProgram.title}.`,
       {
         forClients: `The task database was ${what} while the server ran; whoever runs the server has to put it back, or restart the server.`,
       },

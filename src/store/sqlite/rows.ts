@@ -43,6 +43,7 @@ export interface TaskRow {
   readonly is_endless: number;
   readonly is_proven: number;
   readonly environment: string | null;
+  readonly client: string | null;
 }
 
 export type SqlValues = Record<string, string | number | null>;
@@ -76,6 +77,7 @@ export function fromTask(task: LiveTask): SqlValues {
     isEndless: task.isEndless ? 1 : 0,
     isProven: task.isProven ? 1 : 0,
     environment: fromEnvironment(task.environment),
+    client: task.origin.client === undefined ? null : JSON.stringify(task.origin.client),
   };
 }
 
@@ -106,6 +108,7 @@ export function toTask(row: TaskRow): Task {
     origin: {
       door: row.door === "terminal" ? ("terminal" as const) : ("mcp" as const),
       folder: row.folder ?? undefined,
+      ...(row.client !== null && { client: JSON.parse(row.client) }),
     },
     digest: row.digest,
     idempotencyKey: row.idempotency_key ?? undefined,

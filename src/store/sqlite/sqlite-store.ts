@@ -3,7 +3,6 @@ import type { Answer } from "../../command/context.ts";
 import { failpoint } from "../../failpoint.ts";
 import type { Logger } from "../../log.ts";
 import type { Dispatcher } from "../../task/dispatcher.ts";
-import { BadCursor } from "../../task/limits.ts";
 import type {
   CallerScope,
   Claim,
@@ -28,23 +27,29 @@ import {
 } from "../../task/task.ts";
 import { begin, cancelledOutcome, lapsedMessage } from "../../task/transitions.ts";
 import { Listeners } from "../listeners.ts";
-import { fromCursor, toCursor } from "../page-cursor.ts";
+import { LocalClock } from "../local-clock.ts";
 import { ChangesElsewhere } from "./changes-elsewhere.ts";
-import { interruptLost, type Lost } from "./interrupt.ts";
+import { insteadOf } from "./instead.ts";
+import { interruptLost } from "./interrupt.ts";
+import { keepStep } from "./keep-step.ts";
 import { startLeaseKeeper } from "./lease-keeper.ts";
 import { LiveCommands } from "./live-commands.ts";
+import { readPage } from "./read-page.ts";
+import { removeInPieces } from "./remove-in-pieces.ts";
 import { fromEnvironment, fromRules, fromShares, fromTask, type SqlValues, type TaskRow, toTask } from "./rows.ts";
 import { TaskFile } from "./task-file.ts";
 
 /** Tasks in one SQLite file, shared by as many processes as like. Store and dispatcher in one. */
 export class SqliteStore implements TaskStore, Dispatcher {
   readonly #file: TaskFile;
+  readonly #time: LocalClock;
   readonly #live: LiveCommands;
   readonly #listeners = new Listeners();
   readonly #elsewhere: ChangesElsewhere;
 
   constructor(file: string, clock: Clock, log: Logger) {
     this.#file = new TaskFile(file, clock, log);
+    this.#time = new LocalClock(clock);
     this.#live = new LiveCommands(this.#file);
     this.#elsewhere = new ChangesElsewhere(this.#file, clock, this.#listeners);
   }
@@ -54,11 +59,15 @@ export class SqliteStore implements TaskStore, Dispatcher {
     this.#file.open();
   }
 
+  now(): number {
+    return this.#time.now();
+  }
+
   async create(fresh: NewTask, options: CreateOptions): Promise<Created> {
-    const values = fromTask(begin(fresh, options.claim));
+    const values = fromTask(begin(fresh, this.now(), options.claim));
     let forgotten: readonly string[] = [];
     const make = (): Created => {
-      const instead = this.#instead(fresh, options);
+      const instead = insteadOf(this.#file, fresh, options, this.now());
       if (instead !== undefined) return instead;
       forgotten =
         options.keeps === undefined ? [] : this.#file.ids("forgetFirst", { caller: fresh.caller, ...options.keeps });
@@ -74,28 +83,11 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   async get(scope: CallerScope, taskId: string): Promise<Task | undefined> {
-    return await this.#file.read(() => this.#file.task("get", { ...scope, taskId }));
+    return await this.#file.read(() => this.#file.task("get", { caller: scope.caller, now: this.now(), taskId }));
   }
 
   async list(scope: CallerScope, filter: ListFilter): Promise<TaskPage> {
-    const before = filter.cursor === undefined ? Number.MAX_SAFE_INTEGER : fromCursor(scope.caller, filter.cursor);
-    if (before === undefined) throw new BadCursor();
-    const values = {
-      ...scope,
-      before,
-      project: filter.project ?? null,
-      environment: fromEnvironment(filter.environment),
-      statuses: filter.statuses === undefined ? null : JSON.stringify(filter.statuses),
-      withCalls: filter.withCalls ? 1 : 0,
-      limit: filter.limit + 1,
-    };
-    const rows = await this.#file.read(() => this.#file.all<TaskRow>("list", values));
-    const page = rows.slice(0, filter.limit);
-    const last = page.at(-1);
-    return {
-      tasks: page.map(toTask),
-      nextCursor: rows.length > page.length && last !== undefined ? toCursor(scope.caller, last.number) : undefined,
-    };
+    return await this.#file.read(() => readPage(this.#file, scope.caller, filter, this.now()));
   }
 
   async findEqual(
@@ -124,13 +116,19 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   async answer(scope: CallerScope, taskId: string, key: string, answer: Answer): Promise<boolean> {
-    const values = { taskId, caller: scope.caller, now: scope.now, key, answer: JSON.stringify(answer) };
+    const values = { taskId, caller: scope.caller, now: this.now(), key, answer: JSON.stringify(answer) };
     return await this.#told(taskId, () => this.#file.durably(() => this.#file.run("answer", values)), true);
   }
 
   async cancel(scope: CallerScope, taskId: string, message: string): Promise<boolean> {
     const outcome = JSON.stringify(cancelledOutcome(message, 0));
-    return await this.#end("cancel", { taskId, caller: scope.caller, now: scope.now, statusMessage: message, outcome });
+    return await this.#end("cancel", {
+      taskId,
+      caller: scope.caller,
+      now: this.now(),
+      statusMessage: message,
+      outcome,
+    });
   }
 
   async dropToken(scope: CallerScope, taskId: string): Promise<boolean> {
@@ -138,15 +136,19 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   async claim(request: ClaimRequest): Promise<Task | undefined> {
-    const { project, worker, leaseMs, now, taskId, except = [], shares } = request;
+    const { project, worker, leaseMs, taskId, except = [], shares } = request;
     const facts = {
       project,
       worker,
       leaseMs,
-      now,
+      now: this.now(),
       environment: fromEnvironment(request.environment),
       except: JSON.stringify(except),
     };
+    // A look takes no lock, and mostly there is nothing.
+    const look = { project, now: facts.now };
+    if (taskId === undefined && (await this.#file.read(() => this.#file.first("hasWork", look))) === undefined)
+      return undefined;
     const task = await this.#file.quickly(() =>
       taskId === undefined
         ? this.#file.task("claim", { ...facts, ...fromShares(shares) })
@@ -169,48 +171,45 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return startLeaseKeeper({ file: this.#file.path, worker, leaseMs, everyMs });
   }
 
-  async report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }, now: number): Promise<boolean> {
+  async report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }): Promise<boolean> {
     const progress = news.progress === undefined ? null : JSON.stringify(news.progress);
-    const values = { ...claim, now, progress, statusMessage: news.statusMessage ?? null };
+    const values = { ...claim, now: this.now(), progress, statusMessage: news.statusMessage ?? null };
     return await this.#told(claim.taskId, () => this.#file.quickly(() => this.#file.run("report", values)));
   }
 
-  async ask(claim: Claim, question: LimitedQuestion, now: number): Promise<TaskQuestion | undefined> {
-    const values = { ...claim, now, question: JSON.stringify({ ...question, askedAt: now }) };
+  async ask(claim: Claim, question: LimitedQuestion): Promise<TaskQuestion | undefined> {
+    const now = this.now();
+    const { limitMs, ...words } = question;
+    const until = limitMs === undefined ? {} : { until: now + limitMs };
+    const values = { ...claim, now, question: JSON.stringify({ ...words, ...until, askedAt: now }) };
     const asked = await this.#file.durably(() => this.#file.first<{ question: string }>("ask", values));
     if (asked === undefined) return undefined;
     this.#changed(claim.taskId);
     return JSON.parse(asked.question) as TaskQuestion;
   }
 
-  async settle(claim: Claim, outcome: TaskOutcome, now: number): Promise<boolean> {
+  async settle(claim: Claim, outcome: TaskOutcome): Promise<boolean> {
     const statusMessage = outcome.ending === "completed" ? null : outcome.message;
-    const values = { now, status: outcome.ending, outcome: JSON.stringify(outcome), statusMessage };
+    const values = { now: this.now(), status: outcome.ending, outcome: JSON.stringify(outcome), statusMessage };
     return await this.#end("settle", { ...claim, ...values });
   }
 
-  async retryLater(claim: Claim, notBefore: number, why: string, now: number): Promise<boolean> {
-    return await this.#told(
-      claim.taskId,
-      () => this.#file.quickly(() => this.#file.run("retryLater", { ...claim, notBefore, why, now })),
-      true,
-    );
+  async retryLater(claim: Claim, delayMs: number, why: string): Promise<boolean> {
+    const now = this.now();
+    const values = { ...claim, notBefore: now + delayMs, why, now };
+    return await this.#told(claim.taskId, () => this.#file.quickly(() => this.#file.run("retryLater", values)), true);
   }
 
-  async giveBack(claim: Claim, now: number, why?: string): Promise<boolean> {
-    return await this.#told(
-      claim.taskId,
-      () => this.#file.quickly(() => this.#file.run("giveBack", { ...claim, now, why: why ?? null })),
-      true,
-    );
+  async giveBack(claim: Claim, why?: string): Promise<boolean> {
+    const values = { ...claim, now: this.now(), why: why ?? null };
+    return await this.#told(claim.taskId, () => this.#file.quickly(() => this.#file.run("giveBack", values)), true);
   }
 
   async handOut(
     claim: Claim,
     terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules },
-    now: number,
   ): Promise<boolean> {
-    const values = { ...claim, reason: terms.reason, ttlMs: terms.ttlMs, ...fromRules(terms.rules), now };
+    const values = { ...claim, reason: terms.reason, ttlMs: terms.ttlMs, ...fromRules(terms.rules), now: this.now() };
     return await this.#told(claim.taskId, () => this.#file.durably(() => this.#file.run("handOut", values)));
   }
 
@@ -218,8 +217,8 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return await this.#told(claim.taskId, () => this.#file.quickly(() => this.#file.run("forget", { ...claim })));
   }
 
-  async keepStep(claim: Claim, name: string, json: string): Promise<boolean> {
-    return (await this.#file.durably(() => this.#file.run("keepStep", { ...claim, name, value: json }))) > 0;
+  async keepStep(claim: Claim, name: string, json: string, rules?: Pick<TaskRules, "isSafe">): Promise<boolean> {
+    return await this.#file.durably(() => keepStep(this.#file, claim, { name, value: json }, rules));
   }
 
   async steps(taskId: string): Promise<ReadonlyMap<string, string>> {
@@ -231,13 +230,15 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return await this.#file.read(() => this.#file.all<{ worker: string }>("workers", {}).map(({ worker }) => worker));
   }
 
-  async interrupt(lost: Lost, now: number): Promise<readonly string[]> {
-    const ids = await this.#file.durably(() => this.#file.transaction(() => interruptLost(this.#file, lost, now)));
+  async interrupt(worker?: string): Promise<readonly string[]> {
+    const now = this.now();
+    const ids = await this.#file.durably(() => this.#file.transaction(() => interruptLost(this.#file, worker, now)));
     for (const id of ids) this.#changed(id, true);
     return ids;
   }
 
-  async lapse(now: number): Promise<readonly string[]> {
+  async lapse(): Promise<readonly string[]> {
+    const now = this.now();
     const found = await this.#file.read(() => this.#file.all<TaskRow>("findLapsed", { now }).map(toTask));
     const ended: string[] = [];
     for (const task of found) {
@@ -249,24 +250,27 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return ended;
   }
 
-  async sweep(now: number): Promise<number> {
-    return await this.#file.quickly(() => this.#file.run("sweep", { now }));
+  async sweep(): Promise<number> {
+    return (await removeInPieces(this.#file, "sweep", { now: this.now() })).length;
   }
 
-  async prune(scope: CallerScope, taskId?: string): Promise<number> {
-    const ids = await this.#file.quickly(() =>
-      this.#file.ids("prune", { caller: scope.caller, taskId: taskId ?? null }),
-    );
+  async prune({ caller }: CallerScope, taskId?: string): Promise<number> {
+    const ids = await (taskId === undefined
+      ? removeInPieces(this.#file, "prune", { caller })
+      : this.#file.quickly(() => this.#file.ids("pruneOne", { caller, taskId })));
     for (const id of ids) this.#changed(id);
     return ids.length;
   }
 
-  async clockJumped(byMs: number, now: number): Promise<void> {
-    const verbs = byMs > 0 ? (["prolong"] as const) : (["shorten", "hasten"] as const);
-    await this.#file.quickly(() =>
-      this.#file.transaction(() => verbs.forEach((verb) => void this.#file.run(verb, { byMs: Math.round(byMs), now }))),
-    );
-    this.#listeners.tellAll();
+  async putRight(): Promise<number> {
+    return await this.#time.putRight(async (byMs, now) => {
+      const verbs = byMs > 0 ? (["prolong"] as const) : (["shorten", "hasten"] as const);
+      const values = { byMs: Math.round(byMs), now };
+      await this.#file.quickly(() =>
+        this.#file.transaction(() => verbs.forEach((verb) => void this.#file.run(verb, values))),
+      );
+      this.#listeners.tellAll();
+    });
   }
 
   async recordDurations(counts: readonly DurationCount[]): Promise<void> {
@@ -296,28 +300,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
   async close(): Promise<void> {
     this.#elsewhere.stop();
     this.#listeners.clear();
-    this.#file.close();
-  }
-
-  /** What there is instead of another task. A journalled call is nobody's company, and takes nobody's place. */
-  #instead(fresh: NewTask, options: CreateOptions): Created | undefined {
-    const { caller, project, digest, idempotencyKey } = fresh;
-    if (idempotencyKey !== undefined) {
-      this.#file.run("sweepKey", { caller, project, idempotencyKey, now: fresh.createdAt });
-      const repeated = this.#file.task("findByKey", { caller, project, idempotencyKey });
-      if (repeated !== undefined) return { kind: "repeated", task: repeated };
-    }
-    if (fresh.isCall) return undefined;
-    const equal = options.joinsEqual
-      ? this.#file.task("findEqual", { caller, project, digest, environment: fromEnvironment(fresh.environment) })
-      : undefined;
-    if (equal !== undefined) return { kind: "joined", task: equal };
-    const live = this.#file.first<{ live: number }>("countLive", { caller, maxLive: options.maxLive })?.live ?? 0;
-    if (live >= options.maxLive) return { kind: "full", live };
-    const { maxWaiting = Number.MAX_SAFE_INTEGER } = options;
-    const waiting = this.#file.first<{ live: number }>("countWaiting", { caller, maxWaiting })?.live ?? 0;
-    const oldest = waiting >= maxWaiting ? this.#file.task("oldestWaiting", { caller }) : undefined;
-    return oldest === undefined ? undefined : { kind: "full", live: waiting, oldest };
+    await this.#file.close();
   }
 
   /**

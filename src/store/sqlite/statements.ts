@@ -1,6 +1,6 @@
 /**
  * Every statement, whole, named for its verb. A transition is one guarded statement; zero rows mean that somebody else
- * was first. `:now` is always the caller's clock; `holds` is the guard of everything a worker writes.
+ * was first. `:now` is always the store's clock; `holds` is the guard of everything a worker writes.
  */
 const live = "finished_at is null";
 const holds = "task_id = :taskId and fence = :fence and worker is not null and finished_at is null";
@@ -8,6 +8,10 @@ const openQuestions = "(select count(*) from json_each(questions) where value ->
 const hasLapsed =
   "exists (select 1 from json_each(questions) where value ->> 'answer' is null and value ->> 'until' <= :now)";
 /** Open questions outlive the worker that asked them. */
+/** What a new question is called: by its own name, numbered in front when it is not the first of that name. */
+const ownKey = "(:question ->> '$.key')";
+const sameNamed = `(select count(*) from json_each(questions) where value ->> 'key' = ${ownKey} or (value ->> 'key' glob 'r[0-9]*' and substr(value ->> 'key', -length(${ownKey}) - 1) = '/' || ${ownKey}))`;
+const questionKey = `case when ${ownKey} is null then 'q' || (json_array_length(questions) + 1) when ${sameNamed} = 0 then ${ownKey} else 'r' || (${sameNamed} + 1) || '/' || ${ownKey} end`;
 const waitingStatus = `case when ${openQuestions} > 0 then 'input_required' else 'queued' end`;
 /** No variable that both sides know has two values. */
 const fits = `(environment is null or :environment is null or not exists (
@@ -21,10 +25,10 @@ export const statements = {
   insert: `
     insert into tasks (task_id, caller, project, command, digest, idempotency_key, input, reason, ttl_ms, estimate_ms,
                        is_safe, max_attempts, backoff_ms, status, fence, attempts, worker, lease_until,
-                       not_before, created_at, updated_at, started_at, is_call, questions, progress_token, door, folder, is_endless, is_proven, environment)
+                       not_before, created_at, updated_at, started_at, is_call, questions, progress_token, door, folder, is_endless, is_proven, environment, client)
     values (:taskId, :caller, :project, :command, :digest, :idempotencyKey, :input, :reason, :ttlMs, :estimateMs,
             :isSafe, :maxAttempts, :backoffMs, :status, :fence, :attempts, :worker, :leaseUntil,
-            :createdAt, :createdAt, :createdAt, :startedAt, :isCall, :questions, :progressToken, :door, :folder, :isEndless, :isProven, :environment)
+            :createdAt, :createdAt, :createdAt, :startedAt, :isCall, :questions, :progressToken, :door, :folder, :isEndless, :isProven, :environment, :client)
     returning *`,
 
   findByKey: "select * from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey",
@@ -42,7 +46,7 @@ export const statements = {
   list: `
     select number, task_id, caller, project, command, digest, idempotency_key, null as input, reason, ttl_ms, estimate_ms,
            is_safe, max_attempts, backoff_ms, status, status_message, version, fence, attempts, crashes, not_before, worker, lease_until,
-           progress, questions, created_at, updated_at, started_at, finished_at, expires_at, is_call, progress_token, door, folder, is_endless, is_proven, environment
+           progress, questions, created_at, updated_at, started_at, finished_at, expires_at, is_call, progress_token, door, folder, is_endless, is_proven, environment, client
     from tasks
     where caller = :caller and number < :before and (expires_at is null or expires_at > :now)
       and (:project is null or project = :project)
@@ -50,6 +54,8 @@ export const statements = {
       and ${fits}
       and (:withCalls = 1 or is_call = 0 or finished_at is not null)
     order by number desc limit :limit`,
+
+  hasWork: "select 1 from tasks where status = 'queued' and project = :project and not_before <= :now limit 1",
 
   /** Of each caller's queue only the first is looked at, however long the queue. */
   claim: `
@@ -95,7 +101,7 @@ export const statements = {
   ask: `
     update tasks
     set status = 'input_required', updated_at = :now, version = version + 1,
-        questions = json_insert(questions, '$[#]', json_set(json(:question), '$.key', 'q' || (json_array_length(questions) + 1)))
+        questions = json_insert(questions, '$[#]', json_set(json(:question), '$.key', ${questionKey}))
     where ${holds}
     returning questions -> '$[#-1]' as question`,
 
@@ -170,15 +176,19 @@ export const statements = {
   keepStep: `
     insert into steps (task_id, name, value) select task_id, :name, :value from tasks where ${holds}
     on conflict (task_id, name) do update set value = excluded.value`,
+  sayIfSafe: `update tasks set is_safe = :isSafe where ${holds}`,
   steps: "select name, value from steps where task_id = :taskId",
   dropSteps: "delete from steps where task_id = :taskId",
 
   workers: "select distinct worker from tasks where worker is not null",
-  sweep: "delete from tasks where expires_at <= :now",
+  sweep:
+    "delete from tasks where number in (select number from tasks where expires_at <= :now limit :limit) returning task_id",
   sweepKey:
     "delete from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey and expires_at <= :now",
   prune:
-    "delete from tasks where caller = :caller and finished_at is not null and task_id = coalesce(:taskId, task_id) returning task_id",
+    "delete from tasks where number in (select number from tasks where caller = :caller and finished_at is not null limit :limit) returning task_id",
+  pruneOne:
+    "delete from tasks where task_id = :taskId and caller = :caller and finished_at is not null returning task_id",
 
   /** Who has been put right no longer fits the sum, so a second process changes nothing. */
   prolong:

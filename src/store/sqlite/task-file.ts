@@ -6,6 +6,7 @@ import type { Task } from "../../task/task.ts";
 import { isBusy, openConnection, toRuntimeError } from "./connection.ts";
 import { type OpenFile, openFiles, refuseReplaced } from "./replaced.ts";
 import { type SqlValues, type TaskRow, toTask } from "./rows.ts";
+import { SharedWrites } from "./shared-writes.ts";
 import { statements } from "./statements.ts";
 
 /** How long a write waits for other writers before it gives up. */
@@ -30,6 +31,10 @@ export class TaskFile {
   #isFull = true;
   #isClosed = false;
   #lastTold: { readonly message: string; readonly at: number } | undefined;
+  readonly #shared = new SharedWrites({
+    ready: (isFull) => this.#ready(isFull),
+    patiently: (act) => this.read(act),
+  });
   /** What SQLite counted of other connections' commits when the file was opened. */
   versionAtOpen = 0;
   /** How often somebody here has begun to write. */
@@ -59,29 +64,29 @@ export class TaskFile {
     return this.#opened;
   }
 
-  close(): void {
+  /** What was asked for before is written first. */
+  async close(): Promise<void> {
+    await this.#shared.pending;
     this.#isClosed = true;
     this.#opened?.db.close();
   }
 
   /** Commits that must survive a power cut: on disk before they are acknowledged. */
   durably<T>(action: () => T): Promise<T> {
-    return this.#write(true, action);
+    return this.#shared.write(true, action);
   }
 
   /** Commits that survive a crash of the process; a power cut may undo them, and nobody was told otherwise. */
   quickly<T>(action: () => T): Promise<T> {
-    return this.#write(false, action);
+    return this.#shared.write(false, action);
   }
 
-  #write<T>(isFull: boolean, action: () => T): Promise<T> {
-    return this.read(() => {
-      const { files } = this.open();
-      refuseReplaced(files);
-      this.#synchronize(isFull);
-      this.writes += 1;
-      return action();
-    });
+  #ready(isFull: boolean): Database.Database {
+    const { db, files } = this.open();
+    refuseReplaced(files);
+    this.#synchronize(isFull);
+    this.writes += 1;
+    return db;
   }
 
   #synchronize(isFull: boolean): void {
@@ -115,8 +120,14 @@ export class TaskFile {
     this.#log.error(message);
   }
 
+  /** Part of a larger one where that has begun. */
   transaction<T>(action: () => T): T {
     return this.open().db.transaction(action).immediate();
+  }
+
+  /** Something has been asked for here that is not written yet. */
+  get isWriting(): boolean {
+    return this.#shared.pending !== undefined;
   }
 
   /** How many rows have changed. */

@@ -1,10 +1,11 @@
 import { systemClock } from "../../clock.ts";
-import { loadEntry } from "../../command/catalog.ts";
 import type { Door, Steps } from "../../command/context.ts";
+import { loadEntry } from "../../command/load-entry.ts";
 import { limitPrints, surviveCommands } from "../../command/process-guard.ts";
 import { runCommand } from "../../command/run.ts";
 import { currentRun } from "../../command/running.ts";
 import { Cancelled, Exit, ShuttingDown } from "../../errors.ts";
+import { becomeAsTold } from "../../program/program.ts";
 import { runVariable } from "../../system/child-environment.ts";
 import { endStrays } from "../../system/strays.ts";
 import { system } from "../../system/system.ts";
@@ -14,6 +15,9 @@ import type { FromIsolated, ToIsolated } from "./isolation.ts";
 const stop = new AbortController();
 const replies = new Map<number, PromiseWithResolvers<unknown>>();
 let lastId = 0;
+
+// Which program it belongs to decides where it looks, and what it calls itself.
+becomeAsTold(process.argv.slice(2));
 
 // The parent is gone, and with it whoever would end what the command has started.
 const runName = process.env[runVariable];

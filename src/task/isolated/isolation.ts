@@ -3,11 +3,13 @@ import { type Clock, toTimestamp } from "../../clock.ts";
 import { anonymous, type Caller, callerKey } from "../../command/caller.ts";
 import type { CatalogEntry } from "../../command/catalog.ts";
 import type { Answer, LogLine, Origin, ProgressReport, Question } from "../../command/context.ts";
+import { Deadline } from "../../command/deadline.ts";
 import type { Outcome } from "../../command/outcome.ts";
 import type { RunOptions } from "../../command/run.ts";
 import { messageOf, ShuttingDown, TimedOut } from "../../errors.ts";
 import { createId } from "../../ids.ts";
 import type { Logger } from "../../log.ts";
+import { programWords } from "../../program/program.ts";
 import { watchMemory } from "../../system/memory.ts";
 import { system } from "../../system/system.ts";
 import { childPlaces } from "../limits.ts";
@@ -96,6 +98,7 @@ class IsolatedRun {
   readonly #startedAt: number;
   readonly #cleanups: (() => void)[] = [];
   #killedBecause: KillReason | undefined;
+  #deadline: Deadline | undefined;
 
   constructor(isolation: IsolationOptions, entry: CatalogEntry, options: RunOptions) {
     this.#isolation = isolation;
@@ -106,7 +109,7 @@ class IsolatedRun {
     // Its own process group, so that what it starts is killed with it; its output is the operator's, not the
     // protocol's.
     const env = isolation.env?.(this.#name);
-    this.#child = fork(isolation.childFile, [], {
+    this.#child = fork(isolation.childFile, programWords(), {
       execArgv,
       stdio: ["ignore", 2, 2, "ipc"],
       ...system.ownGroup,
@@ -180,7 +183,11 @@ class IsolatedRun {
   #ask(question: Question): Promise<Answer> {
     const { door, signals = [] } = this.#options;
     if (door.ask === undefined) throw new Error(door.whyNoAnswer ?? "nobody can be asked here");
-    return door.ask(question, AbortSignal.any([...signals]));
+    const { ask } = door;
+    const signal = AbortSignal.any([...signals]);
+    return this.#deadline === undefined
+      ? door.ask(question, signal)
+      : this.#deadline.waitFor(() => ask.call(door, question, signal));
   }
 
   async #reply(id: number, work: () => unknown): Promise<void> {
@@ -208,8 +215,11 @@ class IsolatedRun {
 
   #watchDeadline(): void {
     const seconds = this.#entry.command.timeout;
-    if (seconds !== undefined)
-      this.#killAfter(seconds * 1000 + obeyMs, { cause: "timeout", message: new TimedOut(seconds).message });
+    if (seconds === undefined) return;
+    const because: KillReason = { cause: "timeout", message: new TimedOut(seconds).message };
+    const deadline = new Deadline(this.#isolation.clock, seconds * 1000 + obeyMs, () => this.#killNow(because));
+    this.#deadline = deadline;
+    this.#cleanups.push(() => deadline.cancel());
   }
 
   #watchMemory(): void {

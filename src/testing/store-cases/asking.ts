@@ -7,7 +7,7 @@ export const askingCases: readonly StoreCase[] = [
   onStore("ask: the task waits for its caller, who sees the question as it was asked", async (bench) => {
     const claim = await bench.begin();
     bench.clock.advance(5);
-    const asked = await bench.store.ask(claim, question, bench.now);
+    const asked = await bench.store.ask(claim, question);
     assert.deepEqual(asked, { ...question, key: "q1", askedAt: bench.now });
     const lease = { worker: "w1", until: bench.now - 5 + 30_000 };
     assertTask(await bench.read(claim.taskId), {
@@ -21,25 +21,56 @@ export const askingCases: readonly StoreCase[] = [
   }),
 
   onStore(
+    "ask: a question is called by its own name, numbered in front when it is not the first of that name",
+    async (bench) => {
+      const claim = await bench.begin();
+      const keys: (string | undefined)[] = [];
+      for (const key of ["name", undefined, "name", "a/name", "name", "é'\"", "é'\"", undefined]) {
+        const asked = await bench.store.ask(claim, { ...question, ...(key !== undefined && { key }) });
+        keys.push(asked?.key);
+      }
+      assert.deepEqual(keys, ["name", "q2", "r2/name", "a/name", "r3/name", "é'\"", "r2/é'\"", "q8"]);
+      assert.deepEqual(
+        (await bench.read(claim.taskId)).questions.map(({ key }) => key),
+        keys,
+      );
+    },
+  ),
+
+  onStore(
+    "ask: what somebody else's server asks is kept word for word, and so is an error in place of an answer",
+    async (bench) => {
+      const claim = await bench.begin();
+      const request = { method: "sampling/createMessage", params: { z: 1, a: [null, "é"], _meta: {} } };
+      await bench.store.ask(claim, { ...question, request });
+      const answer = { action: "cancel", error: { code: -1, message: "No.", data: { a: 1 } } } as const;
+      await bench.store.answer(bench.scope(), claim.taskId, "q1", answer);
+      const [kept] = (await bench.read(claim.taskId)).questions;
+      assert.equal(JSON.stringify(kept?.request), JSON.stringify(request));
+      assert.deepEqual(kept?.answer, answer);
+    },
+  ),
+
+  onStore(
     "lapse: a task ends when the time of an open question is over, whether somebody holds it or not, and not before",
     async (bench) => {
-      const until = bench.now + 3_600_000;
+      const limitMs = 3_600_000;
       const [held, left, patient, answered] = [
         await bench.begin(),
         await bench.begin(),
         await bench.begin(),
         await bench.begin(),
       ];
-      for (const claim of [held, left, answered]) await bench.store.ask(claim, { ...question, until }, bench.now);
-      await bench.store.ask(patient, question, bench.now);
-      await bench.store.giveBack(left, bench.now);
+      for (const claim of [held, left, answered]) await bench.store.ask(claim, { ...question, limitMs });
+      await bench.store.ask(patient, question);
+      await bench.store.giveBack(left);
       await bench.store.keepStep(held, "figures", "7");
       await bench.store.answer(bench.scope(), answered.taskId, "q1", accepted);
       bench.clock.advance(3_599_999);
-      assert.deepEqual(await bench.store.lapse(bench.now), []);
+      assert.deepEqual(await bench.store.lapse(), []);
       bench.clock.advance(1);
-      assert.deepEqual([...(await bench.store.lapse(bench.now))].sort(), [held.taskId, left.taskId].sort());
-      assert.deepEqual(await bench.store.lapse(bench.now), []);
+      assert.deepEqual([...(await bench.store.lapse())].sort(), [held.taskId, left.taskId].sort());
+      assert.deepEqual(await bench.store.lapse(), []);
       const message = "Nobody answered «How many pages?» within 1 h; run it again to be asked again.";
       for (const { taskId } of [held, left]) {
         const task = await bench.read(taskId);
@@ -53,7 +84,7 @@ export const askingCases: readonly StoreCase[] = [
         });
         assert.equal(await bench.store.answer(bench.scope(), taskId, "q1", accepted), false);
       }
-      assert.equal(await bench.store.settle(held, done, bench.now), false);
+      assert.equal(await bench.store.settle(held, done), false);
       assert.equal((await bench.store.steps(held.taskId)).size, 0);
       assertTask(await bench.read(patient.taskId), { status: "input_required" });
       assertTask(await bench.read(answered.taskId), { status: "working" });
@@ -66,7 +97,7 @@ export const askingCases: readonly StoreCase[] = [
       const [first, second] = [await bench.begin(), await bench.begin()];
       const options = { joinsEqual: false, maxLive: 2, maxWaiting: 2 };
       assert.equal((await bench.store.create(bench.fresh(), options)).kind, "full");
-      for (const claim of [first, second]) await bench.store.ask(claim, question, bench.now);
+      for (const claim of [first, second]) await bench.store.ask(claim, question);
       const full = await bench.store.create(bench.fresh(), options);
       assert.ok(full.kind === "full");
       assert.deepEqual([full.live, full.oldest?.taskId], [2, first.taskId]);
@@ -85,12 +116,12 @@ export const askingCases: readonly StoreCase[] = [
     const keys: (string | undefined)[] = [];
     for (let n = 0; n < 12; n++) {
       const claim = await bench.take(taskId);
-      const asked = await bench.store.ask(claim, question, bench.now);
+      const asked = await bench.store.ask(claim, question);
       keys.push(asked?.key);
-      if (n % 3 === 0) await bench.store.giveBack(claim, bench.now);
-      if (n === 4) await bench.store.interrupt({ worker: "w1" }, bench.now);
+      if (n % 3 === 0) await bench.store.giveBack(claim);
+      if (n === 4) await bench.store.interrupt("w1");
       await bench.store.answer(bench.scope(), taskId, asked?.key ?? "", accepted);
-      if (n % 3 !== 0 && n !== 4) await bench.store.retryLater(claim, bench.now, "Again.", bench.now);
+      if (n % 3 !== 0 && n !== 4) await bench.store.retryLater(claim, 0, "Again.");
     }
     assert.equal(new Set(keys).size, 12);
     assert.deepEqual(
@@ -101,7 +132,7 @@ export const askingCases: readonly StoreCase[] = [
 
   onStore("answer: with a worker waiting, the task goes on under the same claim", async (bench) => {
     const claim = await bench.begin();
-    const asked = await bench.store.ask(claim, question, bench.now);
+    const asked = await bench.store.ask(claim, question);
     const { lease } = (await bench.read(claim.taskId)) as { lease?: unknown };
     bench.clock.advance(5);
     assert.equal(await bench.store.answer(bench.scope(), claim.taskId, "q1", accepted), true);
@@ -114,13 +145,12 @@ export const askingCases: readonly StoreCase[] = [
       version: 4,
       updatedAt: bench.now,
     });
-    assert.equal(await bench.store.report(claim, { statusMessage: "Thanks." }, bench.now), true);
+    assert.equal(await bench.store.report(claim, { statusMessage: "Thanks." }), true);
   }),
 
   onStore("answer: some of several leaves the others open", async (bench) => {
     const claim = await bench.begin();
-    for (const message of ["First?", "Second?", "Third?"])
-      await bench.store.ask(claim, { ...question, message }, bench.now);
+    for (const message of ["First?", "Second?", "Third?"]) await bench.store.ask(claim, { ...question, message });
     assert.equal(await bench.store.answer(bench.scope(), claim.taskId, "q2", accepted), true);
     const partly = await bench.read(claim.taskId);
     assert.equal(partly.status, "input_required");
@@ -144,9 +174,9 @@ export const askingCases: readonly StoreCase[] = [
 
   onStore("answer: after a crash the questions are still open, and the last answer queues the task", async (bench) => {
     const claim = await bench.begin();
-    for (const message of ["First?", "Second?"]) await bench.store.ask(claim, { ...question, message }, bench.now);
+    for (const message of ["First?", "Second?"]) await bench.store.ask(claim, { ...question, message });
     await bench.store.answer(bench.scope(), claim.taskId, "q1", accepted);
-    await bench.store.interrupt({ worker: "w1" }, bench.now);
+    await bench.store.interrupt("w1");
     assertTask(await bench.read(claim.taskId), { status: "input_required", lease: undefined, crashes: 1 });
     assert.deepEqual(
       openQuestions(await bench.read(claim.taskId)).map(({ key }) => key),
@@ -165,7 +195,7 @@ export const askingCases: readonly StoreCase[] = [
 
   onStore("answer: a key that was never asked, or is answered, is refused", async (bench) => {
     const claim = await bench.begin();
-    for (const message of ["First?", "Second?"]) await bench.store.ask(claim, { ...question, message }, bench.now);
+    for (const message of ["First?", "Second?"]) await bench.store.ask(claim, { ...question, message });
     await bench.store.answer(bench.scope(), claim.taskId, "q1", accepted);
     await assertUnchanged(bench, claim.taskId, async () => {
       for (const key of [
@@ -197,7 +227,7 @@ export const askingCases: readonly StoreCase[] = [
   onStore("answer: a task that never asked, or has ended, takes none", async (bench) => {
     const silent = await bench.begin();
     const ended = await bench.begin();
-    await bench.store.ask(ended, question, bench.now);
+    await bench.store.ask(ended, question);
     await bench.store.cancel(bench.scope(), ended.taskId, "No longer needed.");
     for (const { taskId } of [silent, ended]) {
       await assertUnchanged(bench, taskId, async () =>
@@ -208,7 +238,7 @@ export const askingCases: readonly StoreCase[] = [
 
   onStore("answer: of many at once, one is taken", async (bench) => {
     const claim = await bench.begin();
-    await bench.store.ask(claim, question, bench.now);
+    await bench.store.ask(claim, question);
     const answers = Array.from({ length: 8 }, (_, pages) => ({ action: "accept", content: { pages } }) as const);
     const taken = await Promise.all(
       answers.map((answer) => bench.store.answer(bench.scope(), claim.taskId, "q1", answer)),
@@ -222,11 +252,11 @@ export const askingCases: readonly StoreCase[] = [
     const awkward = JSON.parse(
       '{"__proto__":"p","constructor":"c","quote":"\\"\'\\\\","text":"🙂 \\u2028 é","n":1e-7,"none":null}',
     ) as Record<string, unknown>;
-    const asked = await bench.store.ask(
-      claim,
-      { message: "Which “one”, O'Neil?\n", schema: { const: awkward }, isConfirmation: true },
-      bench.now,
-    );
+    const asked = await bench.store.ask(claim, {
+      message: "Which “one”, O'Neil?\n",
+      schema: { const: awkward },
+      isConfirmation: true,
+    });
     assert.equal(asked?.message, "Which “one”, O'Neil?\n");
     assert.equal(asked?.isConfirmation, true);
     await bench.store.answer(bench.scope(), claim.taskId, "q1", { action: "accept", content: awkward });

@@ -51,7 +51,7 @@ export class Bench {
   }
 
   scope(caller = "ada"): CallerScope {
-    return { caller, now: this.now };
+    return { caller };
   }
 
   /** The facts of a task nobody has made yet; no two are equal calls. */
@@ -72,7 +72,6 @@ export class Bench {
       isEndless: false,
       isProven: false,
       rules: { isSafe: true, maxAttempts: 3, backoffMs: 1_000 },
-      createdAt: this.now,
       isCall: false,
       questions: [],
       progressToken: undefined,
@@ -92,7 +91,7 @@ export class Bench {
   }
 
   async claim(request: Partial<ClaimRequest> = {}): Promise<Task | undefined> {
-    return await this.store.claim({ project: "home", worker: "w1", leaseMs, now: this.now, ...request });
+    return await this.store.claim({ project: "home", worker: "w1", leaseMs, ...request });
   }
 
   /** A new task and the worker's right to write to it. */
@@ -164,13 +163,13 @@ export async function withStore(
 /** One task in each status, all of one caller; their ids by status. */
 export async function makeOneOfEach(bench: Bench): Promise<Record<TaskStatus, string>> {
   const completed = await bench.begin();
-  await bench.store.settle(completed, done, bench.now);
+  await bench.store.settle(completed, done);
   const failed = await bench.begin();
-  await bench.store.settle(failed, broken, bench.now);
+  await bench.store.settle(failed, broken);
   const cancelled = await bench.make();
   await bench.store.cancel(bench.scope(), cancelled.taskId, "No longer needed.");
   const asking = await bench.begin();
-  await bench.store.ask(asking, question, bench.now);
+  await bench.store.ask(asking, question);
   const working = await bench.begin();
   const queued = await bench.make();
   return {

@@ -22,8 +22,8 @@ export const answered = {
 };
 
 /** What only a call's own worker may do, and only once. */
-export const verbs: Record<string, (store: TaskStore, call: Claim, now: number) => Promise<boolean>> = {
-  handOut: (store, call, now) => store.handOut(call, terms, now),
+export const verbs: Record<string, (store: TaskStore, call: Claim) => Promise<boolean>> = {
+  handOut: (store, call) => store.handOut(call, terms),
   forget: (store, call) => store.forget(call),
 };
 
@@ -56,7 +56,7 @@ export async function assertRefused(bench: Bench, refused: Claim): Promise<void>
   for (const [name, act] of Object.entries(verbs)) {
     await assertUnchanged(bench, refused.taskId, async () => {
       const count = await timesHeard(bench, refused.taskId, async () =>
-        assert.equal(await act(bench.store, refused, bench.now), false, name),
+        assert.equal(await act(bench.store, refused), false, name),
       );
       assert.equal(count, 0, name);
     });

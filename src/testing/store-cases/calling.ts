@@ -6,9 +6,9 @@ import { answered, assertRefused, claim, findEqual, listed, terms, timesHeard, u
 
 /** What a journalled call can end as on record. */
 const endings: Record<string, (bench: Bench, call: Claim) => Promise<unknown>> = {
-  settled: (bench, call) => bench.store.settle(call, done, bench.now),
+  settled: (bench, call) => bench.store.settle(call, done),
   cancelled: (bench, call) => bench.store.cancel(bench.scope(), call.taskId, "No longer needed."),
-  interrupted: (bench) => bench.store.interrupt({ worker: "w1" }, bench.now),
+  interrupted: (bench) => bench.store.interrupt("w1"),
 };
 
 /** A call that is still being answered: what is on record of it, and who sees that. */
@@ -41,12 +41,13 @@ export const callCases: readonly StoreCase[] = [
         fence: 1,
         attempts: 1,
         crashes: 0,
-        notBefore: fresh.createdAt,
-        lease: { worker: "w7", until: fresh.createdAt + 1_234 },
+        createdAt: bench.now,
+        notBefore: bench.now,
+        lease: { worker: "w7", until: bench.now + 1_234 },
         statusMessage: undefined,
         progress: undefined,
-        updatedAt: fresh.createdAt,
-        startedAt: fresh.createdAt,
+        updatedAt: bench.now,
+        startedAt: bench.now,
       };
       const task = await bench.read(fresh.taskId);
       assertTask(task, expected);
@@ -67,9 +68,9 @@ export const callCases: readonly StoreCase[] = [
   onStore("call: its worker works on it as on any task", async (bench) => {
     const call = await bench.journal();
     bench.clock.advance(5);
-    assert.equal(await bench.store.report(call, { progress: { value: 3 }, statusMessage: "Page 3." }, bench.now), true);
+    assert.equal(await bench.store.report(call, { progress: { value: 3 }, statusMessage: "Page 3." }), true);
     assert.equal(await bench.store.keepStep(call, "fetch", "1"), true);
-    assert.equal((await bench.store.ask(call, question, bench.now))?.key, "q1");
+    assert.equal((await bench.store.ask(call, question))?.key, "q1");
     assertTask(await bench.read(call.taskId), {
       status: "input_required",
       isCall: true,
@@ -84,7 +85,7 @@ export const callCases: readonly StoreCase[] = [
       attempts: 1,
       lease: { worker: "w1", until: bench.now - 5 + leaseMs },
     });
-    assert.equal(await bench.store.settle(call, done, bench.now), true);
+    assert.equal(await bench.store.settle(call, done), true);
     assertTask(await bench.read(call.taskId), { status: "completed", isCall: true, outcome: done });
   }),
 
@@ -101,7 +102,7 @@ export const callCases: readonly StoreCase[] = [
     assert.equal((await bench.create({}, { maxLive: 1, claim })).kind, "full");
     assert.equal((await bench.create({ digest: "same" }, { joinsEqual: true, claim })).kind, "joined");
     await assertRefused(bench, { taskId, fence: 1 });
-    assert.equal(await bench.store.giveBack({ taskId, fence: 1 }, bench.now), true);
+    assert.equal(await bench.store.giveBack({ taskId, fence: 1 }), true);
     assert.equal((await bench.take(taskId, "w2")).fence, 2);
   }),
 
@@ -109,7 +110,7 @@ export const callCases: readonly StoreCase[] = [
     const first = await bench.create({ idempotencyKey: "once" }, { claim });
     assert.equal(first.kind, "created");
     const { taskId } = first.task;
-    for (const end of [async () => false, () => bench.store.settle({ taskId, fence: 1 }, done, bench.now)]) {
+    for (const end of [async () => false, () => bench.store.settle({ taskId, fence: 1 }, done)]) {
       await end();
       const again = await bench.create({ idempotencyKey: "once" }, { claim: { worker: "w2", leaseMs }, maxLive: 0 });
       assert.equal(again.kind, "repeated");
@@ -134,7 +135,7 @@ export const callCases: readonly StoreCase[] = [
       for (const id of [taskId, "never-was", "__proto__"])
         assert.equal(await bench.store.dropToken(bench.scope(), id), false, id);
       const ended = await bench.begin({ progressToken: "kept" });
-      await bench.store.settle(ended, done, bench.now);
+      await bench.store.settle(ended, done);
       assert.equal(await bench.store.dropToken(bench.scope(), ended.taskId), false, "what has ended");
     },
   ),
@@ -166,7 +167,7 @@ export const callCases: readonly StoreCase[] = [
       await bench.journal(),
       await bench.make(),
     ];
-    await bench.store.ask(asking, question, bench.now);
+    await bench.store.ask(asking, question);
     await bench.journal({ caller: "bob" });
     assert.deepEqual(await listed(bench), [later.taskId, task.taskId]);
     assert.deepEqual(await listed(bench, false), [later.taskId, task.taskId]);
@@ -208,8 +209,10 @@ export const callCases: readonly StoreCase[] = [
         assert.equal((await bench.store.steps(call.taskId)).size, 0);
         assert.deepEqual(await bench.store.workers(), []);
         await assertRefused(bench, call);
-        assert.equal(await bench.store.sweep(bench.now + ttlMs - 1), 0);
-        assert.equal(await bench.store.sweep(bench.now + ttlMs), 1);
+        bench.clock.advance(ttlMs - 1);
+        assert.equal(await bench.store.sweep(), 0);
+        bench.clock.advance(1);
+        assert.equal(await bench.store.sweep(), 1);
         assert.equal(await bench.store.get(bench.scope(), call.taskId), undefined);
       },
     ),
@@ -221,7 +224,7 @@ export const callCases: readonly StoreCase[] = [
     assert.deepEqual(await bench.create({}, { maxLive: 1 }), { kind: "full", live: 1 });
     const call = await bench.create({ isCall: true }, { maxLive: 0, claim });
     assert.equal(call.kind, "created");
-    assert.equal(await bench.store.handOut({ taskId: call.task.taskId, fence: 1 }, terms, bench.now), true);
+    assert.equal(await bench.store.handOut({ taskId: call.task.taskId, fence: 1 }, terms), true);
     assert.deepEqual(await bench.create({}, { maxLive: 1 }), { kind: "full", live: 1 });
     assert.deepEqual(await bench.create({}, { maxLive: 2 }), { kind: "full", live: 2 });
     assert.equal((await bench.create({}, { maxLive: 3 })).kind, "created");
@@ -234,7 +237,7 @@ export const callCases: readonly StoreCase[] = [
     const other = await bench.create({ digest: "same", isCall: true }, { joinsEqual: true, claim });
     assert.equal(other.kind, "created");
     await bench.store.cancel(bench.scope(), task.task.taskId, "No longer needed.");
-    assert.equal(await bench.store.handOut(call, terms, bench.now), true);
+    assert.equal(await bench.store.handOut(call, terms), true);
     const joined = await bench.create({ digest: "same" }, { joinsEqual: true });
     assert.equal(joined.kind, "joined");
     assert.deepEqual(plain(joined.task), plain(await bench.read(call.taskId)));
@@ -255,14 +258,14 @@ export const callCases: readonly StoreCase[] = [
         assert.equal(await findEqual(bench, none), undefined);
       const taken = await bench.take(first.taskId);
       assert.equal(await findEqual(bench), first.taskId);
-      await bench.store.ask(taken, question, bench.now);
+      await bench.store.ask(taken, question);
       assert.deepEqual(
         plain(await bench.store.findEqual(bench.scope(), "home", "same")),
         plain(await bench.read(first.taskId)),
       );
-      await bench.store.settle(taken, done, bench.now);
+      await bench.store.settle(taken, done);
       assert.equal(await findEqual(bench), second.taskId);
-      await bench.store.handOut(call, terms, bench.now);
+      await bench.store.handOut(call, terms);
       assert.equal(await findEqual(bench), call.taskId);
     },
   ),

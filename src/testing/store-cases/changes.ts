@@ -14,14 +14,14 @@ async function heard(bench: Bench, act: () => Promise<unknown>): Promise<(string
 
 /** Everything that anybody can see happen, on a task that was claimed and has an open question. */
 const news: Record<string, (bench: Bench, claim: Claim) => Promise<unknown>> = {
-  report: (bench, claim) => bench.store.report(claim, { statusMessage: "Page 3." }, bench.now),
-  ask: (bench, claim) => bench.store.ask(claim, question, bench.now),
+  report: (bench, claim) => bench.store.report(claim, { statusMessage: "Page 3." }),
+  ask: (bench, claim) => bench.store.ask(claim, question),
   answer: (bench, claim) => bench.store.answer(bench.scope(), claim.taskId, "q1", accepted),
-  settle: (bench, claim) => bench.store.settle(claim, done, bench.now),
+  settle: (bench, claim) => bench.store.settle(claim, done),
   cancel: (bench, claim) => bench.store.cancel(bench.scope(), claim.taskId, "No longer needed."),
-  retryLater: (bench, claim) => bench.store.retryLater(claim, bench.now, "Again.", bench.now),
-  giveBack: (bench, claim) => bench.store.giveBack(claim, bench.now),
-  interrupt: (bench) => bench.store.interrupt({ worker: "w1" }, bench.now),
+  retryLater: (bench, claim) => bench.store.retryLater(claim, 0, "Again."),
+  giveBack: (bench, claim) => bench.store.giveBack(claim),
+  interrupt: (bench) => bench.store.interrupt("w1"),
 };
 
 export const changeCases: readonly StoreCase[] = [
@@ -33,7 +33,7 @@ export const changeCases: readonly StoreCase[] = [
   ...Object.entries(news).map(([verb, act]) =>
     onStore(`onChange: says so when a task changes by ${verb}, once it has`, async (bench) => {
       const claim = await bench.begin();
-      await bench.store.ask(claim, question, bench.now);
+      await bench.store.ask(claim, question);
       const { version } = await bench.read(claim.taskId);
       const seen: Promise<number>[] = [];
       const stop = bench.store.onChange(() => seen.push(bench.read(claim.taskId).then((task) => task.version)));
@@ -45,14 +45,14 @@ export const changeCases: readonly StoreCase[] = [
 
   onStore("onChange: says so when a result is removed before its time", async (bench) => {
     const claim = await bench.begin();
-    await bench.store.settle(claim, done, bench.now);
+    await bench.store.settle(claim, done);
     assert.deepEqual(await heard(bench, () => bench.store.prune(bench.scope())), [claim.taskId]);
   }),
 
   onStore("onChange: silent when nobody could see a difference", async (bench) => {
     const claim = await bench.begin({ digest: "same", idempotencyKey: "once" });
     const ended = await bench.begin();
-    await bench.store.settle(ended, done, bench.now);
+    await bench.store.settle(ended, done);
     const changes = await heard(bench, async () => {
       await bench.store.keepStep(claim, "fetch", "1");
       await bench.store.recordDurations([{ command: "c", kind: "time", bucket: 1, count: 1 }]);
@@ -62,13 +62,14 @@ export const changeCases: readonly StoreCase[] = [
       await bench.claim();
       await bench.store.get(bench.scope(), claim.taskId);
       await bench.store.list(bench.scope(), { limit: 10 });
-      await bench.store.settle({ ...claim, fence: 9 }, done, bench.now);
-      await bench.store.report(ended, { statusMessage: "Late." }, bench.now);
+      await bench.store.settle({ ...claim, fence: 9 }, done);
+      await bench.store.report(ended, { statusMessage: "Late." });
       await bench.store.cancel(bench.scope("bob"), claim.taskId, "No.");
       await bench.store.answer(bench.scope(), claim.taskId, "q1", accepted);
-      await bench.store.interrupt({ worker: "nobody" }, bench.now);
+      await bench.store.interrupt("nobody");
       await bench.store.prune(bench.scope("bob"));
-      await bench.store.sweep(bench.now + ttlMs);
+      bench.clock.advance(ttlMs);
+      await bench.store.sweep();
     });
     assert.deepEqual(changes, []);
   }),

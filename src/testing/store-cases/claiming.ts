@@ -37,7 +37,7 @@ export const claimingCases: readonly StoreCase[] = [
     const first = await bench.begin();
     const startedAt = bench.now;
     bench.clock.advance(5);
-    await bench.store.retryLater(first, bench.now, "Attempt 1 failed.", bench.now);
+    await bench.store.retryLater(first, 0, "Attempt 1 failed.");
     bench.clock.advance(5);
     const second = await bench.take(first.taskId, "w2");
     assert.equal(second.fence, 2);
@@ -53,8 +53,8 @@ export const claimingCases: readonly StoreCase[] = [
     const late = await bench.begin();
     const soon = await bench.begin();
     const [third, fourth] = [await bench.make(), await bench.make()];
-    await bench.store.retryLater(late, bench.now + 200, "Later.", bench.now);
-    await bench.store.retryLater(soon, bench.now - 1, "Sooner.", bench.now);
+    await bench.store.retryLater(late, 200, "Later.");
+    await bench.store.retryLater(soon, -1, "Sooner.");
     bench.clock.advance(200);
     const order: (string | undefined)[] = [];
     for (let n = 0; n < 5; n++) order.push((await bench.claim())?.taskId);
@@ -63,7 +63,7 @@ export const claimingCases: readonly StoreCase[] = [
 
   onStore("claim: not before its time, and then at once", async (bench) => {
     const claim = await bench.begin();
-    await bench.store.retryLater(claim, bench.now + 100, "Later.", bench.now);
+    await bench.store.retryLater(claim, 100, "Later.");
     bench.clock.advance(99);
     assert.equal(await bench.claim(), undefined);
     assert.equal(await bench.claim({ taskId: claim.taskId }), undefined);
@@ -125,7 +125,7 @@ export const claimingCases: readonly StoreCase[] = [
     const later = await bench.begin();
     const ids = [(await bench.make()).taskId, (await bench.make()).taskId];
     bench.clock.advance(10);
-    await bench.store.retryLater(later, bench.now - 1, "Later.", bench.now);
+    await bench.store.retryLater(later, -1, "Later.");
     const turns = [["ada", 7]] as const;
     const order: (string | undefined)[] = [];
     for (let n = 0; n < 3; n++) order.push((await bench.claim({ shares: { ...nobodyFull, turns } }))?.taskId);
@@ -173,7 +173,7 @@ export const claimingCases: readonly StoreCase[] = [
   onStore("claim: with turns too, not before its time, of its own project, and never the same twice", async (bench) => {
     const shares = { ...nobodyFull, turns: [["ada", 1]] as const };
     const late = await bench.begin({ caller: "bob" });
-    await bench.store.retryLater(late, bench.now + 100, "Later.", bench.now);
+    await bench.store.retryLater(late, 100, "Later.");
     await bench.make({ caller: "bob", project: "away" });
     const own = await bench.make();
     const claims = await Promise.all(Array.from({ length: 5 }, (_, n) => bench.claim({ worker: `w${n}`, shares })));
@@ -214,10 +214,10 @@ export const claimingCases: readonly StoreCase[] = [
     run: (open) =>
       withStore(open, { clock: new FakeClock(systemClock.now()) }, async (bench) => {
         const [call, asking, working] = [await bench.journal(), await bench.begin(), await bench.begin()];
-        await bench.store.ask(asking, question, bench.now);
+        await bench.store.ask(asking, question);
         const [ended, given, other] = [await bench.begin(), await bench.begin(), await bench.begin({}, "w2")];
-        await bench.store.settle(ended, done, bench.now);
-        await bench.store.giveBack(given, bench.now);
+        await bench.store.settle(ended, done);
+        await bench.store.giveBack(given);
         const read = () =>
           Promise.all([call, asking, working, ended, given, other].map(({ taskId }) => bench.read(taskId)));
         const before = await read();
@@ -241,8 +241,9 @@ export const claimingCases: readonly StoreCase[] = [
         assert.deepEqual(changes, []);
         stopListening();
         // A renewed lease is not old.
-        assert.deepEqual(await bench.store.interrupt({ before: until + 1 }, bench.now), [other.taskId]);
-        assert.equal(await bench.store.settle(working, done, bench.now), true);
+        bench.clock.advance(until + 1 - bench.now);
+        assert.deepEqual(await bench.store.interrupt(), [other.taskId]);
+        assert.equal(await bench.store.settle(working, done), true);
       }),
   },
 
@@ -274,9 +275,9 @@ export const claimingCases: readonly StoreCase[] = [
         questions: [],
         progressToken: undefined,
       };
-      await store.create({ ...fresh, ...rest, createdAt: systemClock.now() }, { joinsEqual: false, maxLive: 1 });
-      const until = async () => untilOf(await store.get({ caller: "ada", now: systemClock.now() }, "t"));
-      await store.claim({ project: "home", worker: "w1", leaseMs: 5_000, now: systemClock.now() });
+      await store.create({ ...fresh, ...rest }, { joinsEqual: false, maxLive: 1 });
+      const until = async () => untilOf(await store.get({ caller: "ada" }, "t"));
+      await store.claim({ project: "home", worker: "w1", leaseMs: 5_000 });
       const first = await until();
       const stop = store.keepLeases("w1", 5_000, 20);
       try {
@@ -301,13 +302,13 @@ export const claimingCases: readonly StoreCase[] = [
     assert.deepEqual(await bench.store.workers(), []);
     const [first, second] = [await bench.begin({}, "w1"), await bench.begin({}, "w1")];
     const asking = await bench.begin({}, "w2");
-    await bench.store.ask(asking, question, bench.now);
+    await bench.store.ask(asking, question);
     await bench.make();
     assert.deepEqual([...(await bench.store.workers())].sort(), ["w1", "w2"]);
-    await bench.store.settle(first, done, bench.now);
+    await bench.store.settle(first, done);
     await bench.store.cancel(bench.scope(), asking.taskId, "No longer needed.");
     assert.deepEqual(await bench.store.workers(), ["w1"]);
-    await bench.store.giveBack(second, bench.now);
+    await bench.store.giveBack(second);
     assert.deepEqual(await bench.store.workers(), []);
   }),
 ];

@@ -19,12 +19,13 @@ export const creatingCases: readonly StoreCase[] = [
       fence: 0,
       attempts: 0,
       crashes: 0,
-      notBefore: fresh.createdAt,
+      createdAt: bench.now,
+      notBefore: bench.now,
       lease: undefined,
       statusMessage: undefined,
       progress: undefined,
       questions: [],
-      updatedAt: fresh.createdAt,
+      updatedAt: bench.now,
       startedAt: undefined,
     };
     assertTask(created.task, expected);
@@ -51,11 +52,11 @@ export const creatingCases: readonly StoreCase[] = [
     claimed?.input.names.push("changed after claim");
     assertTask(await bench.read(taskId), { input: { names: ["a"] } });
     const progress = { value: 1, context: { page: 1 } };
-    await bench.store.report({ taskId, fence: 1 }, { progress }, bench.now);
+    await bench.store.report({ taskId, fence: 1 }, { progress });
     progress.context.page = 2;
     assertTask(await bench.read(taskId), { progress: { value: 1, context: { page: 1 } } });
     const outcome = { ...done, data: { names: ["a"] } };
-    await bench.store.settle({ taskId, fence: 1 }, outcome, bench.now);
+    await bench.store.settle({ taskId, fence: 1 }, outcome);
     outcome.data.names.push("changed after settle");
     assertTask(await bench.read(taskId), { outcome: { ...done, data: { names: ["a"] } } });
   }),
@@ -66,6 +67,11 @@ export const creatingCases: readonly StoreCase[] = [
       { door: "terminal", folder: undefined },
       { door: "mcp", folder: "/home/ada" },
       { door: "mcp", folder: undefined },
+      {
+        door: "mcp",
+        folder: undefined,
+        client: { session: "s1", isModern: true, capabilities: { roots: {} }, scopes: ["read"] },
+      },
     ] as const
   ).map((origin) =>
     onStore(
@@ -73,15 +79,15 @@ export const creatingCases: readonly StoreCase[] = [
       async (bench) => {
         const { taskId } = await bench.make({ origin });
         assertTask((await bench.claim()) as Task, { origin });
-        await bench.store.interrupt({ worker: "w1" }, bench.now);
+        await bench.store.interrupt("w1");
         assertTask((await bench.claim({ worker: "w2" })) as Task, { origin });
         assertTask(await bench.read(taskId), { origin });
         const call = await bench.journal({ origin });
-        await bench.store.handOut(
-          call,
-          { reason: "it took too long", ttlMs, rules: { isSafe: true, maxAttempts: 1, backoffMs: 0 } },
-          bench.now,
-        );
+        await bench.store.handOut(call, {
+          reason: "it took too long",
+          ttlMs,
+          rules: { isSafe: true, maxAttempts: 1, backoffMs: 0 },
+        });
         assertTask(await bench.read(call.taskId), { origin });
         const { tasks } = await bench.store.list(bench.scope(), { limit: 10 });
         assert.deepEqual(
@@ -105,7 +111,7 @@ export const creatingCases: readonly StoreCase[] = [
     for (const advance of [
       () => undefined,
       () => bench.claim(),
-      () => bench.store.ask({ taskId: first.taskId, fence: 1 }, question, bench.now),
+      () => bench.store.ask({ taskId: first.taskId, fence: 1 }, question),
     ]) {
       await advance();
       const again = await bench.create({ digest: "same" }, { joinsEqual: true });
@@ -148,7 +154,7 @@ export const creatingCases: readonly StoreCase[] = [
 
   onStore("create: an equal call after the end is another task", async (bench) => {
     const claim = await bench.begin({ digest: "same" });
-    await bench.store.settle(claim, done, bench.now);
+    await bench.store.settle(claim, done);
     assert.equal((await bench.create({ digest: "same" }, { joinsEqual: true })).kind, "created");
   }),
 
@@ -156,7 +162,7 @@ export const creatingCases: readonly StoreCase[] = [
     "create: the same idempotency key gives the same task, live or ended, even when the caller is full",
     async (bench) => {
       const claim = await bench.begin({ idempotencyKey: "once" });
-      for (const end of [async () => false, () => bench.store.settle(claim, done, bench.now)]) {
+      for (const end of [async () => false, () => bench.store.settle(claim, done)]) {
         await end();
         const again = await bench.create({ idempotencyKey: "once" }, { maxLive: 0 });
         assert.equal(again.kind, "repeated");
@@ -179,7 +185,7 @@ export const creatingCases: readonly StoreCase[] = [
 
   onStore("create: an idempotency key is free again once its task has expired", async (bench) => {
     const claim = await bench.begin({ idempotencyKey: "once" });
-    await bench.store.settle(claim, done, bench.now);
+    await bench.store.settle(claim, done);
     bench.clock.advance(ttlMs - 1);
     assert.equal((await bench.create({ idempotencyKey: "once" })).kind, "repeated");
     bench.clock.advance(1);

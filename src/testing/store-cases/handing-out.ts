@@ -26,15 +26,15 @@ export const handOutCases: readonly StoreCase[] = [
     await bench.store.keepStep(call, "fetch", "1");
     const before = await bench.read(call.taskId);
     bench.clock.advance(70);
-    assert.equal(await timesHeard(bench, call.taskId, () => bench.store.handOut(call, terms, bench.now)), 1);
+    assert.equal(await timesHeard(bench, call.taskId, () => bench.store.handOut(call, terms)), 1);
     const after = await bench.read(call.taskId);
     assert.deepEqual(plain(after), plain({ ...before, ...terms, isCall: false, version: 2, updatedAt: bench.now }));
     assert.deepEqual(await listed(bench), [call.taskId]);
     assert.deepEqual([...(await bench.store.steps(call.taskId))], [["fetch", "1"]]);
     assert.equal(await bench.claim(), undefined);
     await assertRefused(bench, call);
-    assert.equal(await bench.store.report(call, { statusMessage: "Page 3." }, bench.now), true);
-    assert.equal(await bench.store.settle(call, done, bench.now), true);
+    assert.equal(await bench.store.report(call, { statusMessage: "Page 3." }), true);
+    assert.equal(await bench.store.settle(call, done), true);
     assertTask(await bench.read(call.taskId), {
       status: "completed",
       outcome: done,
@@ -46,15 +46,15 @@ export const handOutCases: readonly StoreCase[] = [
   onStore("handOut: what was given can be changed without changing what is stored", async (bench) => {
     const call = await bench.journal();
     const rules = { ...terms.rules };
-    await bench.store.handOut(call, { ...terms, rules }, bench.now);
+    await bench.store.handOut(call, { ...terms, rules });
     rules.maxAttempts = 99;
     assertTask(await bench.read(call.taskId), { rules: terms.rules });
   }),
 
   onStore("handOut: also while a question is open, which stays so", async (bench) => {
     const call = await bench.journal();
-    const asked = await bench.store.ask(call, question, bench.now);
-    assert.equal(await bench.store.handOut(call, terms, bench.now), true);
+    const asked = await bench.store.ask(call, question);
+    assert.equal(await bench.store.handOut(call, terms), true);
     assertTask(await bench.read(call.taskId), {
       status: "input_required",
       questions: [asked],
@@ -71,17 +71,17 @@ export const handOutCases: readonly StoreCase[] = [
       await bench.journal({}, "w2"),
       await bench.journal({}, "w2"),
     ];
-    for (const call of [crashed, given, later]) assert.equal(await bench.store.handOut(call, terms, bench.now), true);
-    await bench.store.interrupt({ worker: "w1" }, bench.now);
-    assert.equal(await bench.store.giveBack(given, bench.now), true);
-    assert.equal(await bench.store.retryLater(later, bench.now, "Again.", bench.now), true);
+    for (const call of [crashed, given, later]) assert.equal(await bench.store.handOut(call, terms), true);
+    await bench.store.interrupt("w1");
+    assert.equal(await bench.store.giveBack(given), true);
+    assert.equal(await bench.store.retryLater(later, 0, "Again."), true);
     for (const call of [crashed, given, later]) {
       assertTask(await bench.read(call.taskId), { status: "queued", isCall: false, lease: undefined });
       assert.equal((await bench.take(call.taskId, "w3")).fence, 2);
     }
     const safe = await bench.journal({}, "w4");
-    await bench.store.handOut(safe, { ...terms, rules: unsafe }, bench.now);
-    await bench.store.interrupt({ worker: "w4" }, bench.now);
+    await bench.store.handOut(safe, { ...terms, rules: unsafe });
+    await bench.store.interrupt("w4");
     const task = await bench.read(safe.taskId);
     assertTask(task, { status: "failed", isCall: false });
     assert.match(task.statusMessage ?? "", /might do its work twice/);
@@ -90,7 +90,7 @@ export const handOutCases: readonly StoreCase[] = [
   onStore("forget: the call is as if it had never been", async (bench) => {
     const call = await bench.journal({ idempotencyKey: "once" });
     await bench.store.keepStep(call, "fetch", "1");
-    await bench.store.ask(call, question, bench.now);
+    await bench.store.ask(call, question);
     const other = await bench.journal({}, "w2");
     await bench.store.keepStep(other, "fetch", "2");
     assert.equal(
@@ -103,10 +103,10 @@ export const handOutCases: readonly StoreCase[] = [
     assert.equal((await bench.store.steps(other.taskId)).size, 1);
     assert.deepEqual(await bench.store.workers(), ["w2"]);
     assert.equal(await bench.store.forget(call), false);
-    assert.equal(await bench.store.handOut(call, terms, bench.now), false);
-    assert.equal(await bench.store.settle(call, done, bench.now), false);
+    assert.equal(await bench.store.handOut(call, terms), false);
+    assert.equal(await bench.store.settle(call, done), false);
     assert.equal(await bench.store.cancel(bench.scope(), call.taskId, "Late."), false);
-    assert.deepEqual(await bench.store.interrupt({ worker: "w1" }, bench.now), []);
+    assert.deepEqual(await bench.store.interrupt("w1"), []);
     const again = await bench.create({ taskId: call.taskId, idempotencyKey: "once" });
     assert.equal(again.kind, "created");
   }),
@@ -118,7 +118,7 @@ export const handOutCases: readonly StoreCase[] = [
     const { taskId } = await bench.make();
     await assertRefused(bench, { taskId, fence: 0 });
     for (const act of Object.values(verbs))
-      assert.equal(await act(bench.store, { taskId: "never-was", fence: 1 }, bench.now), false);
+      assert.equal(await act(bench.store, { taskId: "never-was", fence: 1 }), false);
     assert.equal(await bench.store.forget(call), true);
   }),
 
@@ -126,9 +126,9 @@ export const handOutCases: readonly StoreCase[] = [
     "handOut, forget, settle and cancel at once: one of them, or the end of what was just handed out",
     async (bench) => {
       const acts: Record<string, (call: Claim) => Promise<boolean>> = {
-        handOut: (call) => bench.store.handOut(call, terms, bench.now),
+        handOut: (call) => bench.store.handOut(call, terms),
         forget: (call) => bench.store.forget(call),
-        settle: (call) => bench.store.settle(call, done, bench.now),
+        settle: (call) => bench.store.settle(call, done),
         cancel: (call) => bench.store.cancel(bench.scope(), call.taskId, "No longer needed."),
       };
       for (const [first, doFirst] of Object.entries(acts)) {
@@ -164,8 +164,8 @@ export const handOutCases: readonly StoreCase[] = [
       lease: undefined,
       isCall: true,
     });
-    assert.equal(await bench.store.settle(call, done, bench.now), false);
-    assert.equal(await bench.store.report(call, { statusMessage: "Late." }, bench.now), false);
+    assert.equal(await bench.store.settle(call, done), false);
+    assert.equal(await bench.store.report(call, { statusMessage: "Late." }), false);
   }),
 
   ...[true, false].map((isSafe) =>
@@ -178,12 +178,9 @@ export const handOutCases: readonly StoreCase[] = [
           await bench.journal({ rules }),
           await bench.begin(),
         ];
-        await bench.store.ask(asking, question, bench.now);
+        await bench.store.ask(asking, question);
         bench.clock.advance(leaseMs + 1);
-        assert.deepEqual(
-          [...(await bench.store.interrupt({ before: bench.now }, bench.now))].sort(),
-          [call.taskId, asking.taskId, task.taskId].sort(),
-        );
+        assert.deepEqual([...(await bench.store.interrupt())].sort(), [call.taskId, asking.taskId, task.taskId].sort());
         for (const { taskId } of [call, asking]) {
           const ended = await bench.read(taskId);
           assertTask(ended, {
@@ -219,11 +216,11 @@ export const handOutCases: readonly StoreCase[] = [
 
   onStore("retryLater and giveBack: a call is not run again, so neither is for it", async (bench) => {
     const [call, asking] = [await bench.journal(), await bench.journal()];
-    await bench.store.ask(asking, question, bench.now);
+    await bench.store.ask(asking, question);
     for (const refused of [call, asking]) {
       await assertUnchanged(bench, refused.taskId, async () => {
-        assert.equal(await bench.store.giveBack(refused, bench.now), false);
-        assert.equal(await bench.store.retryLater(refused, bench.now, "Again.", bench.now), false);
+        assert.equal(await bench.store.giveBack(refused), false);
+        assert.equal(await bench.store.retryLater(refused, 0, "Again."), false);
       });
     }
     assert.equal(await bench.claim(), undefined);
@@ -234,7 +231,7 @@ export const handOutCases: readonly StoreCase[] = [
     const call = await bench.journal({ ttlMs: 1 });
     await assertUnchanged(bench, call.taskId, async () => {
       bench.clock.advance(1_000 * ttlMs);
-      assert.equal(await bench.store.sweep(bench.now), 0);
+      assert.equal(await bench.store.sweep(), 0);
       assert.equal(await bench.store.prune(bench.scope()), 0);
     });
   }),
@@ -251,7 +248,7 @@ export const handOutCases: readonly StoreCase[] = [
       durationMs: 40,
     };
     const call = await bench.journal();
-    assert.equal(await bench.store.settle(call, outcome, bench.now), true);
+    assert.equal(await bench.store.settle(call, outcome), true);
     assertTask(await bench.read(call.taskId), { status: "failed", statusMessage: "First log in.", outcome });
   }),
 
@@ -268,7 +265,7 @@ export const handOutCases: readonly StoreCase[] = [
       await withStore(open, { place: "kept", clock }, async (bench) => {
         assert.deepEqual(plain(await bench.read("task-1")), before);
         assert.deepEqual(await bench.store.workers(), ["w1"]);
-        assert.deepEqual(await bench.store.interrupt({ worker: "w1" }, bench.now), ["task-1"]);
+        assert.deepEqual(await bench.store.interrupt("w1"), ["task-1"]);
         assertTask(await bench.read("task-1"), { status: "failed", isCall: true });
       });
     },
@@ -281,7 +278,7 @@ export const handOutCases: readonly StoreCase[] = [
     ];
     assertTask(await other.read("kept"), { isCall: true, status: "working" });
     assert.deepEqual(await listed(other), []);
-    await one.store.handOut(kept, terms, one.now);
+    await one.store.handOut(kept, terms);
     assert.equal(await findEqual(other), "kept");
     assert.equal((await other.create({ taskId: "joins", digest: "same" }, { joinsEqual: true })).kind, "joined");
     let count = 0;
@@ -290,7 +287,7 @@ export const handOutCases: readonly StoreCase[] = [
     });
     await one.store.forget(forgotten);
     assert.equal(await other.store.get(other.scope(), "forgotten"), undefined);
-    assert.equal(await other.store.handOut(forgotten, terms, other.now), false);
+    assert.equal(await other.store.handOut(forgotten, terms), false);
     await eventually(other.clock, () => count > 0, "a call forgotten in another store");
     stop();
   }),
@@ -302,9 +299,9 @@ export const handOutCases: readonly StoreCase[] = [
       assert.equal(may(), false);
       const call = await bench.journal();
       assert.equal(may(), false);
-      await bench.store.handOut(call, terms, bench.now);
+      await bench.store.handOut(call, terms);
       assert.deepEqual([may(), may("other"), may("text_count", "away")], [true, false, false]);
-      await bench.store.settle(call, done, bench.now);
+      await bench.store.settle(call, done);
       assert.equal(may(), false);
       const task = await bench.make();
       assert.equal(may(), true);

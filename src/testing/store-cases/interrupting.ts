@@ -10,9 +10,9 @@ export const interruptingCases: readonly StoreCase[] = [
     "interrupt: a task that may run again is queued at once, and the crash is counted apart from attempts",
     async (bench) => {
       const claim = await bench.begin();
-      await bench.store.report(claim, { progress: { value: 3 }, statusMessage: "Page 3." }, bench.now);
+      await bench.store.report(claim, { progress: { value: 3 }, statusMessage: "Page 3." });
       bench.clock.advance(5);
-      assert.deepEqual(await bench.store.interrupt({ worker: "w1" }, bench.now), [claim.taskId]);
+      assert.deepEqual(await bench.store.interrupt("w1"), [claim.taskId]);
       assertTask(await bench.read(claim.taskId), {
         status: "queued",
         lease: undefined,
@@ -33,7 +33,7 @@ export const interruptingCases: readonly StoreCase[] = [
   onStore("interrupt: a task that may not run again has failed, outcome unknown", async (bench) => {
     const claim = await bench.begin({ rules: unsafe });
     bench.clock.advance(5);
-    assert.deepEqual(await bench.store.interrupt({ worker: "w1" }, bench.now), [claim.taskId]);
+    assert.deepEqual(await bench.store.interrupt("w1"), [claim.taskId]);
     const task = await bench.read(claim.taskId);
     assertTask(task, {
       status: "failed",
@@ -60,7 +60,7 @@ export const interruptingCases: readonly StoreCase[] = [
     const { taskId } = await bench.make();
     for (let crash = 1; crash < maxCrashes; crash++) {
       await bench.take(taskId);
-      await bench.store.interrupt({ worker: "w1" }, bench.now);
+      await bench.store.interrupt("w1");
       assertTask(await bench.read(taskId), {
         status: "queued",
         crashes: crash,
@@ -68,7 +68,7 @@ export const interruptingCases: readonly StoreCase[] = [
       });
     }
     await bench.take(taskId);
-    assert.deepEqual(await bench.store.interrupt({ worker: "w1" }, bench.now), [taskId]);
+    assert.deepEqual(await bench.store.interrupt("w1"), [taskId]);
     const task = await bench.read(taskId);
     assertTask(task, { status: "failed", crashes: maxCrashes });
     assert.match(task.statusMessage ?? "", new RegExp(`^Interrupted ${maxCrashes} times; given up`));
@@ -86,28 +86,27 @@ export const interruptingCases: readonly StoreCase[] = [
 
   onStore("interrupt: a giving back or a retry in between is no crash", async (bench) => {
     const { taskId } = await bench.make();
-    for (let n = 0; n < maxCrashes + 2; n++) await bench.store.giveBack(await bench.take(taskId), bench.now);
-    for (let n = 0; n < maxCrashes + 2; n++)
-      await bench.store.retryLater(await bench.take(taskId), bench.now, "Again.", bench.now);
+    for (let n = 0; n < maxCrashes + 2; n++) await bench.store.giveBack(await bench.take(taskId));
+    for (let n = 0; n < maxCrashes + 2; n++) await bench.store.retryLater(await bench.take(taskId), 0, "Again.");
     assertTask(await bench.read(taskId), { crashes: 0, attempts: maxCrashes + 2, status: "queued" });
   }),
 
   onStore("interrupt: what was asked stays asked, while nobody works on it", async (bench) => {
     const claim = await bench.begin();
-    for (const message of ["First?", "Second?"]) await bench.store.ask(claim, { ...question, message }, bench.now);
+    for (const message of ["First?", "Second?"]) await bench.store.ask(claim, { ...question, message });
     await bench.store.answer(bench.scope(), claim.taskId, "q1", accepted);
     const { questions } = await bench.read(claim.taskId);
-    await bench.store.interrupt({ worker: "w1" }, bench.now);
+    await bench.store.interrupt("w1");
     const task = await bench.read(claim.taskId);
     assertTask(task, { status: "input_required", lease: undefined, crashes: 1, questions });
     assert.equal(openQuestions(task).length, 1);
-    assert.deepEqual(await bench.store.interrupt({ worker: "w1" }, bench.now), []);
+    assert.deepEqual(await bench.store.interrupt("w1"), []);
   }),
 
   onStore("interrupt: a task that asked, and may not run again, has failed", async (bench) => {
     const claim = await bench.begin({ rules: unsafe });
-    await bench.store.ask(claim, question, bench.now);
-    await bench.store.interrupt({ worker: "w1" }, bench.now);
+    await bench.store.ask(claim, question);
+    await bench.store.interrupt("w1");
     assertTask(await bench.read(claim.taskId), { status: "failed" });
     assert.equal(await bench.store.answer(bench.scope(), claim.taskId, "q1", accepted), false);
   }),
@@ -119,14 +118,14 @@ export const interruptingCases: readonly StoreCase[] = [
       await bench.begin({ rules: unsafe }, "w1"),
     ];
     const [others, queued, ended] = [await bench.begin({}, "w2"), await bench.make(), await bench.begin({}, "w1")];
-    await bench.store.settle(ended, done, bench.now);
+    await bench.store.settle(ended, done);
     for (const { taskId } of [others, queued, ended]) {
       await assertUnchanged(bench, taskId, async () => {
-        await bench.store.interrupt({ worker: "nobody" }, bench.now);
-        await bench.store.interrupt({ worker: "" }, bench.now);
+        await bench.store.interrupt("nobody");
+        await bench.store.interrupt("");
       });
     }
-    const interrupted = await bench.store.interrupt({ worker: "w1" }, bench.now);
+    const interrupted = await bench.store.interrupt("w1");
     assert.deepEqual([...interrupted].sort(), mine.map(({ taskId }) => taskId).sort());
     assertTask(await bench.read(others.taskId), { status: "working", fence: 1, version: 2 });
     assertTask(await bench.read(queued.taskId), { status: "queued", version: 1 });
@@ -139,16 +138,18 @@ export const interruptingCases: readonly StoreCase[] = [
     const young = await bench.begin({}, "w2");
     const queued = await bench.make();
     const until = bench.now - 1 + leaseMs;
-    assert.deepEqual(await bench.store.interrupt({ before: until }, bench.now), []);
-    assert.deepEqual(await bench.store.interrupt({ before: until + 1 }, bench.now), [old.taskId]);
-    assert.deepEqual(await bench.store.interrupt({ before: until + 1 }, bench.now), []);
+    bench.clock.advance(until - bench.now);
+    assert.deepEqual(await bench.store.interrupt(), []);
+    bench.clock.advance(1);
+    assert.deepEqual(await bench.store.interrupt(), [old.taskId]);
+    assert.deepEqual(await bench.store.interrupt(), []);
     assertTask(await bench.read(young.taskId), { status: "working" });
     assertTask(await bench.read(queued.taskId), { status: "queued", crashes: 0 });
   }),
 
   onStore("interrupt: by many at once, each task once", async (bench) => {
     for (let n = 0; n < 6; n++) await bench.begin();
-    const found = await Promise.all([1, 2, 3].map(() => bench.store.interrupt({ worker: "w1" }, bench.now)));
+    const found = await Promise.all([1, 2, 3].map(() => bench.store.interrupt("w1")));
     assert.equal(found.flat().length, 6);
     assert.equal(new Set(found.flat()).size, 6);
   }),

@@ -5,14 +5,14 @@ import { accepted, assertUnchanged, type Bench, done, onStore, question, ttlMs }
 /** A task that ended and whose time is over. */
 async function makeExpired(bench: Bench): Promise<string> {
   const claim = await bench.begin();
-  await bench.store.settle(claim, done, bench.now);
+  await bench.store.settle(claim, done);
   bench.clock.advance(ttlMs);
   return claim.taskId;
 }
 
 async function makeAsking(bench: Bench, caller: string): Promise<string> {
   const claim = await bench.begin({ caller });
-  await bench.store.ask(claim, question, bench.now);
+  await bench.store.ask(claim, question);
   return claim.taskId;
 }
 
@@ -47,7 +47,7 @@ export const scopeCases: readonly StoreCase[] = [
   onStore("scope: a result is there until its time is over, and not a millisecond longer", async (bench) => {
     const claim = await bench.begin();
     bench.clock.advance(10 * ttlMs);
-    await bench.store.settle(claim, done, bench.now);
+    await bench.store.settle(claim, done);
     bench.clock.advance(ttlMs - 1);
     assert.equal((await bench.read(claim.taskId)).status, "completed");
     assert.equal((await bench.store.list(bench.scope(), { limit: 10 })).tasks.length, 1);
@@ -60,7 +60,7 @@ export const scopeCases: readonly StoreCase[] = [
     const waiting = await bench.make();
     const asking = await makeAsking(bench, "ada");
     bench.clock.advance(1_000 * ttlMs);
-    await bench.store.sweep(bench.now);
+    await bench.store.sweep();
     assert.equal((await bench.read(waiting.taskId)).status, "queued");
     assert.equal((await bench.read(asking)).status, "input_required");
   }),

@@ -12,9 +12,9 @@ export const sharingCases: readonly StoreCase[] = [
       const before: unknown[] = [];
       await withStore(open, { place: "kept", clock }, async (bench) => {
         const settled = await bench.begin({ idempotencyKey: "once" });
-        await bench.store.settle(settled, done, bench.now);
+        await bench.store.settle(settled, done);
         const asking = await bench.begin();
-        await bench.store.ask(asking, question, bench.now);
+        await bench.store.ask(asking, question);
         await bench.store.keepStep(asking, "fetch", "1");
         await bench.make();
         await bench.store.recordDurations([{ command: "c", kind: "time", bucket: 1, count: 1 }]);
@@ -47,11 +47,11 @@ export const sharingCases: readonly StoreCase[] = [
     assertTask(await other.read(taskId), { status: "queued" });
     const claim = await other.take(taskId);
     assertTask(await one.read(taskId), { status: "working" });
-    await other.store.ask(claim, question, other.now);
+    await other.store.ask(claim, question);
     assert.equal(await one.store.answer(one.scope(), taskId, "q1", accepted), true);
     assertTask(await other.read(taskId), { status: "working" });
     assert.equal(await one.store.cancel(one.scope(), taskId, "No longer needed."), true);
-    assert.equal(await other.store.settle(claim, done, other.now), false);
+    assert.equal(await other.store.settle(claim, done), false);
     assert.deepEqual(plain(await other.read(taskId)), plain(await one.read(taskId)));
   }),
 
@@ -77,10 +77,10 @@ export const sharingCases: readonly StoreCase[] = [
 
   onTwoStores("two stores: a fence holds across them", async (one, other) => {
     const late = await one.begin();
-    await other.store.interrupt({ worker: "w1" }, other.now);
+    await other.store.interrupt("w1");
     const taken = await other.take(late.taskId, "w2");
-    assert.equal(await one.store.settle(late, done, one.now), false);
-    assert.equal(await other.store.settle(taken, done, other.now), true);
+    assert.equal(await one.store.settle(late, done), false);
+    assert.equal(await other.store.settle(taken, done), true);
   }),
 
   onTwoStores("two stores: each hears of the other's changes", async (one, other) => {
@@ -133,7 +133,7 @@ export const sharingCases: readonly StoreCase[] = [
   onTwoStores("two stores: closing one leaves the other at work", async (one, other) => {
     const claim = await one.begin();
     await other.store.close();
-    assert.equal(await one.store.settle(claim, done, one.now), true);
+    assert.equal(await one.store.settle(claim, done), true);
     assertTask(await one.read(claim.taskId), { status: "completed" });
   }),
 

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import type { Claim } from "../../task/store.ts";
 import type { StoreCase } from "../store-suite.ts";
-import { type Bench, done, onStore } from "./bench.ts";
+import { assertTask, type Bench, done, onStore } from "./bench.ts";
+import { unsafe } from "./call-bench.ts";
 
 const endings: Record<string, (bench: Bench, claim: Claim) => Promise<unknown>> = {
-  settled: (bench, claim) => bench.store.settle(claim, done, bench.now),
+  settled: (bench, claim) => bench.store.settle(claim, done),
   cancelled: (bench, claim) => bench.store.cancel(bench.scope(), claim.taskId, "No longer needed."),
-  "given up": (bench) => bench.store.interrupt({ worker: "w1" }, bench.now),
+  "given up": (bench) => bench.store.interrupt("w1"),
 };
 
 export const stepCases: readonly StoreCase[] = [
@@ -14,9 +15,9 @@ export const stepCases: readonly StoreCase[] = [
     const { taskId } = await bench.make();
     assert.equal((await bench.store.steps(taskId)).size, 0);
     const ends = [
-      (claim: Claim) => bench.store.giveBack(claim, bench.now),
-      (claim: Claim) => bench.store.retryLater(claim, bench.now, "Again.", bench.now),
-      () => bench.store.interrupt({ worker: "w1" }, bench.now),
+      (claim: Claim) => bench.store.giveBack(claim),
+      (claim: Claim) => bench.store.retryLater(claim, 0, "Again."),
+      () => bench.store.interrupt("w1"),
     ];
     for (const [n, end] of ends.entries()) {
       const claim = await bench.take(taskId);
@@ -53,6 +54,45 @@ export const stepCases: readonly StoreCase[] = [
     assert.equal((await bench.store.steps((await bench.make()).taskId)).size, 0);
     assert.equal((await bench.store.steps("never-was")).size, 0);
     assert.equal((await bench.read(claim.taskId)).version, version);
+  }),
+
+  onStore("steps: whether the task may be run again is said with one, and the last word counts", async (bench) => {
+    const { taskId } = await bench.make({ rules: unsafe });
+    const first = await bench.take(taskId);
+    assert.equal(await bench.store.keepStep(first, "stands", "1", { isSafe: true }), true);
+    await bench.store.interrupt("w1");
+    assertTask(await bench.read(taskId), { status: "queued", crashes: 1, rules: { ...unsafe, isSafe: true } });
+    assert.deepEqual([...(await bench.store.steps(taskId))], [["stands", "1"]]);
+    const second = await bench.take(taskId);
+    assert.equal(await bench.store.keepStep(second, "stands", "2", { isSafe: false }), true);
+    assert.equal(await bench.store.keepStep(second, "other", "3"), true);
+    await bench.store.interrupt("w1");
+    assertTask(await bench.read(taskId), { status: "failed", crashes: 2, rules: unsafe });
+    assert.equal((await bench.store.steps(taskId)).size, 0);
+  }),
+
+  onStore(
+    "steps: whether it may be run again outlives a giving back, is no news, and is this task's alone",
+    async (bench) => {
+      const [claim, other] = [await bench.begin(), await bench.begin({}, "w2")];
+      const { version, rules } = await bench.read(claim.taskId);
+      await bench.store.keepStep(claim, "stands", "1", { isSafe: false });
+      assertTask(await bench.read(claim.taskId), { version, rules: { ...rules, isSafe: false } });
+      await bench.store.giveBack(claim);
+      assertTask(await bench.read(claim.taskId), { status: "queued", rules: { ...rules, isSafe: false } });
+      assertTask(await bench.read(other.taskId), { rules });
+    },
+  ),
+
+  onStore("steps: a call is not run again, whatever is said with one; handing it out says it anew", async (bench) => {
+    const [lost, handedOut] = [await bench.journal({ rules: unsafe }), await bench.journal({ rules: unsafe }, "w2")];
+    for (const each of [lost, handedOut])
+      assert.equal(await bench.store.keepStep(each, "stands", "1", { isSafe: true }), true);
+    await bench.store.interrupt("w1");
+    assertTask(await bench.read(lost.taskId), { status: "failed", isCall: true });
+    await bench.store.handOut(handedOut, { reason: "slow", ttlMs: 1_000, rules: unsafe });
+    assertTask(await bench.read(handedOut.taskId), { rules: unsafe });
+    assert.equal((await bench.store.steps(handedOut.taskId)).size, 1);
   }),
 
   ...Object.entries(endings).map(([how, end]) =>

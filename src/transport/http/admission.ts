@@ -1,6 +1,8 @@
 import { timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { anonymous, type Caller, localUser } from "../../command/caller.ts";
+import { thisProgram } from "../../program/program.ts";
+import type { DoorRequest, NodeRequest } from "./door-request.ts";
 import type { HttpOptions } from "./http-door.ts";
 import { HttpRefusal } from "./http-refusal.ts";
 
@@ -14,45 +16,76 @@ export interface Admission extends Pick<HttpOptions, "allowAnonymous" | "identif
 }
 
 /** Who asks; throws what somebody is refused with who may not come in. */
-export function callerOf(request: IncomingMessage, { token, allowAnonymous, identify }: Admission): Caller {
-  const known = identify?.(request);
+export function callerOf(request: NodeRequest, { token, allowAnonymous, identify }: Admission): Caller {
+  const known = identify?.(request.original);
   if (known !== undefined) return known;
-  if (hasTokenInUrl(request))
-    throw new HttpRefusal(401, `A token in the URL is not taken, because URLs are kept and logged; ${cure}.`);
-  const [authorization, ...more] = allOf(request, "authorization");
-  if (more.length > 0) throw new HttpRefusal(401, `There is more than one Authorization header; ${cure}, once.`);
+  if (hasTokenInUrl(request.original))
+    throw new HttpRefusal(401, `A token in the URL is not taken, because URLs are kept and logged; ${cure()}.`);
+  const authorization = request.header("authorization");
+  if (request.isRepeated("authorization"))
+    throw new HttpRefusal(401, `There is more than one Authorization header; ${cure()}, once.`);
   if (authorization === undefined) {
     if (allowAnonymous) return anonymous;
-    throw new HttpRefusal(401, `This server wants to know who calls; ${cure}, or start it with --allow-anonymous.`);
+    throw new HttpRefusal(401, `This server wants to know who calls; ${cure()}, or start it with --allow-anonymous.`);
   }
   const given = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
-  if (given === undefined) throw new HttpRefusal(401, `The Authorization header holds no bearer token; ${cure}.`);
+  if (given === undefined) throw new HttpRefusal(401, `The Authorization header holds no bearer token; ${cure()}.`);
   if (!isSameSecret(Buffer.from(given), token))
-    throw new HttpRefusal(401, `The bearer token is not this home's; ${cure}.`);
+    throw new HttpRefusal(401, `The bearer token is not this home's; ${cure()}.`);
   return localUser;
 }
 
+/** Whose requests are taken: the names that we have, and how somebody is told who calls us by another. */
+export interface OwnNames {
+  has(name: string): boolean;
+  readonly hostRule: string;
+  readonly originRule: string;
+}
+
+/** Of a server with a listener of its own. */
+export const machineNames: OwnNames = {
+  has: (name) => ownNames.has(name),
+  hostRule: "The Host header must name this machine, e.g. localhost",
+  originRule: "Requests from other web pages are refused",
+};
+
+/** Of one inside an app, which others may know by another name. */
+export function publicNames(publicUrl: string | undefined): OwnNames {
+  const publicName = publicUrl === undefined ? undefined : hostOf(publicUrl);
+  return {
+    has: (name) => ownNames.has(name) || name === publicName,
+    hostRule: "The Host header must name this machine, e.g. localhost, or the host of `publicUrl`",
+    originRule: "Requests from other web pages than those of this machine and of `publicUrl` are refused",
+  };
+}
+
+function hostOf(publicUrl: string): string {
+  const { protocol, hostname } = URL.canParse(publicUrl) ? new URL(publicUrl) : { protocol: "", hostname: "" };
+  if (protocol === "http:" || protocol === "https:") return hostname;
+  throw new TypeError(
+    `\`publicUrl\` must be the http or https address that clients know, e.g. https://example.com/mcp; it is ${JSON.stringify(publicUrl)}.`,
+  );
+}
+
 /** A web page must not reach us through its reader's browser: not by its own origin, not by a rebound name. */
-export function refuseStrangers(request: IncomingMessage): void {
-  const { headers, method } = request;
-  const { host, origin } = headers;
-  if (host === undefined || host === "")
-    throw new HttpRefusal(403, "The Host header must name this machine, e.g. localhost: Missing Host header");
-  if (allOf(request, "host").length > 1) throw new HttpRefusal(400, "There is more than one Host header; send one.");
+export function refuseStrangers(request: DoorRequest, names: OwnNames): void {
+  const { host, method } = request;
+  const { hostRule, originRule } = names;
+  if (host === undefined || host === "") throw new HttpRefusal(403, `${hostRule}: Missing Host header`);
+  if (request.isRepeated("host")) throw new HttpRefusal(400, "There is more than one Host header; send one.");
   const name = /[/?#@]/.test(host) ? undefined : nameIn(`http://${host}`);
-  if (name === undefined)
-    throw new HttpRefusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host header: ${host}`);
-  if (!ownNames.has(name))
-    throw new HttpRefusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host: ${name}`);
+  if (name === undefined) throw new HttpRefusal(403, `${hostRule}: Invalid Host header: ${host}`);
+  if (!names.has(name)) throw new HttpRefusal(403, `${hostRule}: Invalid Host: ${name}`);
+  const origin = request.header("origin");
   if (origin !== undefined && origin !== "") {
     const from = nameIn(origin);
     if (from === undefined || from === "")
-      throw new HttpRefusal(403, `Requests from other web pages are refused: Invalid Origin header: ${origin}`);
-    if (!ownNames.has(from))
-      throw new HttpRefusal(403, `Requests from other web pages are refused: Invalid Origin: ${from}`);
+      throw new HttpRefusal(403, `${originRule}: Invalid Origin header: ${origin}`);
+    if (!names.has(from)) throw new HttpRefusal(403, `${originRule}: Invalid Origin: ${from}`);
   }
   const hasBody = method !== "GET" && method !== "HEAD" && method !== "DELETE" && method !== "OPTIONS";
-  if (hasBody && !isJson(headers["content-type"])) throw new HttpRefusal(415, "Content-Type must be application/json.");
+  if (hasBody && !isJson(request.header("content-type")))
+    throw new HttpRefusal(415, "Content-Type must be application/json.");
 }
 
 function isJson(type: string | undefined): boolean {
@@ -71,17 +104,7 @@ function nameIn(url: string): string | undefined {
 }
 
 /** What every caller who is refused for want of a token is told. */
-const cure = "send `Authorization: Bearer …` with what `meanwhile token` prints";
-
-/** All that were sent: node keeps the first of several and drops the rest without a word. */
-function allOf({ rawHeaders }: IncomingMessage, header: string): string[] {
-  const found: string[] = [];
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] as string;
-    if (name.length === header.length && name.toLowerCase() === header) found.push(rawHeaders[at + 1] as string);
-  }
-  return found;
-}
+const cure = () => `send \`Authorization: Bearer …\` with what \`${thisProgram.name} token\` prints`;
 
 /** A proxy is asked with the whole address: its host counts, as that of a Host header does. */
 export function pathOf({ url = "/" }: IncomingMessage): string {

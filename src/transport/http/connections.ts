@@ -1,4 +1,3 @@
-import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../../clock.ts";
 import { type Caller, callerKey, isKnown, whose } from "../../command/caller.ts";
@@ -18,6 +17,11 @@ const maxPipelined = 16;
 
 /** Less of a body is a matter of how many requests there may be, and not worth counting. */
 const smallBytes = 64 * 1024;
+
+/** What came by a connection; one that was never added is not counted. */
+interface FromSocket {
+  readonly socket?: Socket | undefined;
+}
 
 /** Something that ends. */
 interface Over {
@@ -62,8 +66,8 @@ export class Connections {
   /**
    * A request has come. False when its connection has sent too many without waiting for an answer; it is closed, then.
    */
-  begin(request: IncomingMessage, over: Over): boolean {
-    const connection = this.#open.get(request.socket);
+  begin({ socket }: FromSocket, over: Over): boolean {
+    const connection = socket && this.#open.get(socket);
     if (connection === undefined) return true;
     connection.requests += 1;
     over.onClose(() => (connection.requests -= 1));
@@ -73,9 +77,9 @@ export class Connections {
   }
 
   /** The request is this caller's. Refuses what is beyond its share; otherwise counts it until its response is over. */
-  admit(request: IncomingMessage, over: Over, caller: Caller): void {
+  admit({ socket }: FromSocket, over: Over, caller: Caller): void {
     const key = callerKey(caller);
-    const connection = this.#open.get(request.socket);
+    const connection = socket && this.#open.get(socket);
     if (connection !== undefined && connection.caller !== key) {
       connection.caller = key;
       this.#makeRoom(key, limitsOf(caller).connections);

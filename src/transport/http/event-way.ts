@@ -1,3 +1,4 @@
+import type { Caller } from "../../command/caller.ts";
 import type { Way } from "../../mcp/incoming.ts";
 import type { Outbound } from "../../mcp/outbound.ts";
 import { type Message, writeAnything } from "../../wire/message.ts";
@@ -17,6 +18,8 @@ export interface EventWayOptions {
   readonly isMarked?: boolean;
   /** It was answered, or will not be. */
   readonly onOver?: () => void;
+  /** Who has sent this request: what they are granted may be other than when their session began. */
+  readonly caller?: Caller;
 }
 
 /**
@@ -33,6 +36,10 @@ export class EventWay implements Way {
     this.id = options.id;
     this.#options = options;
     this.#carrier = carrier;
+  }
+
+  get caller(): Caller | undefined {
+    return this.#options.caller;
   }
 
   /** Of requests alone, and theirs has been carried from the first. */

@@ -1,4 +1,3 @@
-import type { ServerResponse } from "node:http";
 import type { Clock } from "../../clock.ts";
 import { RpcCode } from "../../errors.ts";
 import type { Way } from "../../mcp/incoming.ts";
@@ -6,6 +5,7 @@ import { Backlog, type Outbound } from "../../mcp/outbound.ts";
 import { type Message, writeAnything } from "../../wire/message.ts";
 import { toEventText } from "../../wire/sse.ts";
 import { partBytes, unread } from "../door-limits.ts";
+import type { DoorResponse } from "./door-response.ts";
 import { PartWriter } from "./part-writer.ts";
 
 /** The answer to one HTTP request: JSON where one message is all there is, events as soon as there is more. */
@@ -25,18 +25,19 @@ const statuses: Readonly<Record<number, number>> = {
 };
 
 interface HttpExchangeOptions {
-  readonly response: ServerResponse;
+  readonly response: DoorResponse;
   readonly clock: Clock;
   readonly streams: OpenStreams;
 }
 
 export class HttpExchange implements Way, Outbound {
-  readonly #response: ServerResponse;
+  readonly #response: DoorResponse;
   readonly #options: HttpExchangeOptions;
   #backlog: Backlog | undefined;
   #writer: PartWriter | undefined;
   #gone: AbortController | undefined;
   #isEnded = false;
+  #isBrokenOff = false;
   readonly #onClose: (() => void)[] = [];
 
   constructor(options: HttpExchangeOptions) {
@@ -64,14 +65,15 @@ export class HttpExchange implements Way, Outbound {
     this.#backlog = backlog;
   }
 
-  /** Nothing more can be written. */
+  /** Nothing more can be written, be it that the app we are in has answered by itself. */
   get isOver(): boolean {
-    return this.#isEnded || this.#response.destroyed;
+    const { destroyed, headersSent, writableEnded } = this.#response;
+    return this.#isEnded || destroyed || writableEnded || (headersSent && !this.isStream);
   }
 
   /** The client hung up before it had everything. */
   get isBroken(): boolean {
-    return this.#response.closed && !this.#response.writableFinished;
+    return this.#response.closed && (this.#isBrokenOff || !this.#response.writableFinished);
   }
 
   get isStream(): boolean {
@@ -93,7 +95,7 @@ export class HttpExchange implements Way, Outbound {
   }
 
   whenLeft(): Promise<boolean> {
-    return new Promise((resolve) => this.onClose(() => resolve(this.#response.writableFinished)));
+    return new Promise((resolve) => this.onClose(() => resolve(!this.isBroken)));
   }
 
   /** One message; an answer is the last. */
@@ -118,8 +120,10 @@ export class HttpExchange implements Way, Outbound {
 
   /** Heard, and nothing to say. */
   accept(status = 202, headers: Readonly<Record<string, string>> = {}): void {
+    if (this.isOver) return;
     this.#isEnded = true;
-    this.#response.writeHead(status, { ...headers, "content-length": 0 }).end();
+    this.#response.writeHead(status, { ...headers, "content-length": 0 });
+    this.#response.end();
   }
 
   /** Events follow; `first` leaves with the head. */
@@ -154,6 +158,14 @@ export class HttpExchange implements Way, Outbound {
     if (this.isOver || this.#writer === undefined) return;
     if (this.#writer.waitingBytes > unread.mostBytes) return void this.#response.destroy();
     this.#writer.write(Buffer.from(text));
+  }
+
+  /** The server leaves: who waits is told so, and whatever else the answer would have been is as if it were lost. */
+  breakOff(status: number, message: Message): void {
+    if (this.isOver) return;
+    this.#isBrokenOff = true;
+    if (this.isStream) this.#response.destroy();
+    else this.answer(status, message);
   }
 
   end(): void {

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from "node:http";
 import { type Caller, callerKey, whose } from "../../command/caller.ts";
 import { RequestError, RpcCode } from "../../errors.ts";
 import { createId } from "../../ids.ts";
@@ -8,6 +7,7 @@ import type { Served } from "../../mcp/serving.ts";
 import type { Message } from "../../wire/message.ts";
 import { assumedRevision, legacyRevisions, modernRevision, takesEmptyEvents } from "../../wire/revisions.ts";
 import { limitsOf, tooManyRequests } from "../door-limits.ts";
+import type { DoorRequest } from "./door-request.ts";
 import { EventWay } from "./event-way.ts";
 import type { HttpExchange } from "./http-exchange.ts";
 import { HttpRefusal } from "./http-refusal.ts";
@@ -22,7 +22,7 @@ const ownStream = "_GET_stream";
 
 interface From {
   readonly caller: Caller;
-  readonly request: IncomingMessage;
+  readonly request: DoorRequest;
   readonly exchange: HttpExchange;
   readonly message?: Message;
 }
@@ -45,10 +45,10 @@ export class Sessions {
   /** Answers on the exchange; throws what the request is refused with. */
   handle(from: From): void {
     const { request, message } = from;
-    const id = request.headers["mcp-session-id"];
+    const id = request.header("mcp-session-id");
     // Since 2026-07-28 there is no session, whatever a header says.
-    if (message === undefined && request.headers["mcp-protocol-version"] === modernRevision) throw withoutSession();
-    if (id !== undefined) return void this.#continue(String(id), from);
+    if (message === undefined && request.header("mcp-protocol-version") === modernRevision) throw withoutSession();
+    if (id !== undefined) return void this.#continue(id, from);
     if (message === undefined) throw withoutSession();
     refuseAccept(request, ["application/json", "text/event-stream"]);
     if (message.method === "initialize" && message.id !== undefined) return void this.#begin(message, from);
@@ -114,7 +114,7 @@ export class Sessions {
     if (message === undefined) {
       refuseAccept(request, ["text/event-stream"]);
       refuseVersion(request);
-      return void session.openStream(exchange, request.headers["last-event-id"]);
+      return void session.openStream(exchange, request.header("last-event-id"));
     }
     refuseAccept(request, ["application/json", "text/event-stream"]);
     if (message.method === "initialize")
@@ -130,7 +130,7 @@ export class Sessions {
         `The id ${JSON.stringify(message.id)} belongs to a call that is still running; use a fresh id.`,
       );
     this.#refuseTooMany(caller);
-    session.answer(message, exchange, versionOf(request));
+    session.answer(message, exchange, { revision: versionOf(request), caller });
   }
 
   #of(caller: Caller): readonly Session[] {
@@ -232,14 +232,14 @@ class Session {
     });
   }
 
-  answer(message: Message, exchange: HttpExchange, revision: string): void {
-    receive(this.conversation, message, this.#createWay(exchange, revision));
+  answer(message: Message, exchange: HttpExchange, from: { revision: string; caller: Caller }): void {
+    receive(this.conversation, message, this.#createWay(exchange, from.revision, from.caller));
   }
 
   /** For messages of our own; or, for a client that comes back, for what is left of a stream that broke. */
-  openStream(exchange: HttpExchange, lastEventId: string | string[] | undefined): void {
+  openStream(exchange: HttpExchange, lastEventId: string | undefined): void {
     exchange.onClose(() => this.use());
-    const wanted = lastEventId === undefined ? ownStream : this.#replay.streamOf(String(lastEventId));
+    const wanted = lastEventId === undefined ? ownStream : this.#replay.streamOf(lastEventId);
     if (wanted === undefined)
       throw new HttpRefusal(400, "Invalid event ID format: Last-Event-ID names no event of this session.");
     const way =
@@ -251,7 +251,7 @@ class Session {
         409,
         `Conflict: ${way === this.#own ? "Only one SSE stream is allowed per session" : "Stream already has an active connection"}`,
       );
-    way.carryOn(exchange, String(lastEventId ?? ""));
+    way.carryOn(exchange, lastEventId ?? "");
     // What has been answered has nothing to come.
     if (way !== this.#own && !this.#ways.has(wanted)) return void way.end();
     if (way === this.#own) this.conversation.streamOpened();
@@ -264,13 +264,16 @@ class Session {
     this.#replay.clear();
   }
 
-  #createWay(exchange: HttpExchange, revision: string): EventWay {
+  #createWay(exchange: HttpExchange, revision: string, caller = this.caller): EventWay {
     const onOver = () => {
       this.#ways.delete(way.id);
       this.use();
     };
     const way = new EventWay(
-      { id: createId(), replay: this.#replay, headers: this.#headers, isMarked: takesEmptyEvents(revision), onOver },
+      {
+        ...{ id: createId(), replay: this.#replay, headers: this.#headers, caller, onOver },
+        isMarked: takesEmptyEvents(revision),
+      },
       exchange,
     );
     this.#ways.set(way.id, way);
@@ -292,21 +295,21 @@ function withoutSession(): HttpRefusal {
   return new HttpRefusal(405, "Without a session MCP is asked by POST.", { headers: { allow: "POST" } });
 }
 
-function versionOf({ headers }: IncomingMessage): string {
-  return String(headers["mcp-protocol-version"] ?? assumedRevision);
+function versionOf(request: DoorRequest): string {
+  return request.header("mcp-protocol-version") ?? assumedRevision;
 }
 
-function refuseVersion({ headers }: IncomingMessage): void {
-  const version = headers["mcp-protocol-version"];
-  if (version === undefined || legacyRevisions.includes(String(version))) return;
+function refuseVersion(request: DoorRequest): void {
+  const version = request.header("mcp-protocol-version");
+  if (version === undefined || legacyRevisions.includes(version)) return;
   throw new HttpRefusal(
     400,
-    `Bad Request: Unsupported protocol version: ${String(version).slice(0, 100)} (supported versions: ${legacyRevisions.join(", ")})`,
+    `Bad Request: Unsupported protocol version: ${version.slice(0, 100)} (supported versions: ${legacyRevisions.join(", ")})`,
   );
 }
 
-function refuseAccept({ headers }: IncomingMessage, types: readonly string[]): void {
-  const accepted = (headers.accept ?? "").toLowerCase().split(",");
+function refuseAccept(request: DoorRequest, types: readonly string[]): void {
+  const accepted = (request.header("accept") ?? "").toLowerCase().split(",");
   if (types.every((type) => accepted.some((range) => range.split(";", 1)[0]?.trim() === type))) return;
   throw new HttpRefusal(
     406,

@@ -1,13 +1,13 @@
-import type { ServerResponse } from "node:http";
 import type { Clock } from "../../clock.ts";
 import { partBytes, unread } from "../door-limits.ts";
+import type { DoorResponse } from "./door-response.ts";
 
 /**
  * Writes to an HTTP response as fast as its client reads, a part at a time, and closes it when the client does not
  * read.
  */
 export class PartWriter {
-  readonly #to: ServerResponse;
+  readonly #to: DoorResponse;
   readonly #clock: Clock;
   #waiting: Uint8Array[] = [];
   #waitsForDrain = false;
@@ -18,7 +18,7 @@ export class PartWriter {
   /** What was handed over and not yet written. */
   waitingBytes = 0;
 
-  constructor(to: ServerResponse, clock: Clock) {
+  constructor(to: DoorResponse, clock: Clock) {
     this.#to = to;
     this.#clock = clock;
     to.on("drain", this.#onDrain);

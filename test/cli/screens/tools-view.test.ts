@@ -40,6 +40,18 @@ test("tools are listed under whose they are, a project's own first; alone they n
   );
 });
 
+test("what is registered by hand stands between the two", () => {
+  const hooked = { ...entry("by_hand", "Say it by hand"), isListedByServer: true };
+  const lines = toolsTable([bundled, hooked, own], Number.POSITIVE_INFINITY).split("\n");
+  expect(lines.map((line) => line.replace(/ {2}.*/, ""))).toEqual([
+    "Tool",
+    ...["", "Commands of this project", "report_build"],
+    ...["", "Registered in the `mcp` hook of the config", "by_hand"],
+    ...["", "Bundled commands", "monitor_priority_remove"],
+    "",
+  ]);
+});
+
 test.for([40, 60, 80])("at %i columns tools and help break no word", (columns) => {
   const table = toolsTable([own, bundled], columns);
   const groups = [

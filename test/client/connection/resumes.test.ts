@@ -42,7 +42,7 @@ async function openLink(handle: (call: Received) => void) {
     new URL(url),
     {},
     { onMessage: (message) => received.push(message), onClose: () => undefined },
-    clock,
+    { clock },
   );
   onTestFinished(() => link.close());
   return { link, clock, received };

@@ -97,6 +97,7 @@ describe("server-everything's long-running operation, as it was measured with th
       "tool_timeout_sec = 3600",
       "~/.gemini/settings.json",
       "cline_mcp_settings.json",
+      "`meanwhile setup --wrap` shows",
       "meanwhile wrap -- ",
     ])
       expect(finding?.remedy).toContain(cure);

@@ -2,8 +2,9 @@ import dns from "node:dns";
 import http from "node:http";
 import net from "node:net";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { checkAddress, checkUrlHost, guardedLookup, kindOf } from "../../../src/diagnose/wire/addresses.ts";
+import { checkAddress, checkUrlHost, guardedLookup } from "../../../src/diagnose/wire/addresses.ts";
 import { sendHttp } from "../../../src/diagnose/wire/probe-http.ts";
+import { kindOf } from "../../../src/wire/address-kinds.ts";
 
 const strict = { allowsPrivate: false, allowsLoopback: false };
 const typed = { allowsPrivate: false, allowsLoopback: true };

@@ -2,6 +2,7 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { type Caller, localUser, anonymous as stranger } from "../../../src/command/caller.ts";
+import { NodeRequest } from "../../../src/transport/http/door-request.ts";
 import { HttpExchange, OpenStreams } from "../../../src/transport/http/http-exchange.ts";
 import { HttpRefusal } from "../../../src/transport/http/http-refusal.ts";
 import { Sessions } from "../../../src/transport/http/http-sessions.ts";
@@ -38,7 +39,12 @@ async function setUp() {
       await turns(2);
     };
     try {
-      sessions.handle({ caller, request, exchange, ...(message !== undefined && { message }) });
+      sessions.handle({
+        caller,
+        request: new NodeRequest(request),
+        exchange,
+        ...(message !== undefined && { message }),
+      });
     } catch (error) {
       if (!(error instanceof HttpRefusal)) throw error;
       return { status: error.status, id: "", over };

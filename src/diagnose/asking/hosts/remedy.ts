@@ -1,4 +1,5 @@
 import { type DiagnosisTarget, nameOf } from "../../diagnosis-target.ts";
+import { printable, quoteWord } from "../../text.ts";
 import type { HostSettings } from "./host-settings.ts";
 import type { Observation } from "./observe.ts";
 import type { Prediction } from "./predict.ts";
@@ -44,12 +45,18 @@ export function remedyFor({
     `In the server: ${inServer.join("; or ")}.`,
     ...(settable.length > 0 ? [`In the host: ${settable.join("; ")}.`] : []),
     ...(unsettable.length > 0 ? [`No setting is known for ${join(unsettable)}.`] : []),
-    `If the server is not yours, put a gateway in front of it: ${wrapLine(target)} (not in this release).`,
+    `If the server is not yours, put Meanwhile in front of it: ${wrapLine(target)}.`,
   ].join(" ");
 }
 
+/** In the hosts' files by one command; by hand with what stands in front of what they run now. */
 function wrapLine(target: DiagnosisTarget): string {
-  return `\`meanwhile wrap ${target.kind === "http" ? `--url ${nameOf(target)}` : `-- ${nameOf(target)}`}\``;
+  const byHand = `meanwhile wrap ${target.kind === "http" ? `--url ${nameOf(target)}` : `-- ${nameOf(target)}`}`;
+  const inFiles =
+    target.entry === undefined
+      ? "`meanwhile setup --wrap` shows what it can do that to in your hosts' settings"
+      : `\`meanwhile setup --wrap ${quoteWord(printable(target.entry, 80))}\` does it in your hosts' settings`;
+  return `${inFiles}; by hand, let the host run \`${byHand}\``;
 }
 
 function join(names: readonly string[]): string {

@@ -1,7 +1,7 @@
 import net from "node:net";
+import { kindOf } from "../../../wire/address-kinds.ts";
 import type { Evidence } from "../../check.ts";
 import type { HttpServerTarget } from "../../diagnosis-target.ts";
-import { kindOf } from "../../wire/addresses.ts";
 import type { ProbeAnswer, ProbeSession, SessionOptions } from "../../wire/probe-session.ts";
 import type { Probe } from "../probe.ts";
 

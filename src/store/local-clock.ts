@@ -4,12 +4,13 @@ import type { Clock } from "../clock.ts";
 const jumpMs = 2_000;
 
 /**
- * Notices that the wall clock was set. What was written down before means another moment from then on: until that has
+ * The clock of a store on this machine. Notices that the wall clock was set. What was written down before means another moment from then on: until that has
  * been put right, `now` goes on as if nothing had happened, so that nothing looks older than it is.
  */
-export class JumpWatch {
+export class LocalClock {
   readonly #clock: Clock;
   #offset: number;
+  #putting: Promise<number> | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -30,9 +31,21 @@ export class JumpWatch {
     return this.#clock.now() - this.jumpedMs;
   }
 
-  /** What was written before has been put right by this much. */
-  putRight(ms: number): void {
-    this.#offset += ms;
+  /**
+   * Has what was written before put right, once for all who ask meanwhile; by how much the clock was set. `write` is
+   * told that, and the moment that it is now.
+   */
+  putRight(write: (byMs: number, now: number) => Promise<void>): Promise<number> {
+    this.#putting ??= this.#put(write).finally(() => (this.#putting = undefined));
+    return this.#putting;
+  }
+
+  async #put(write: (byMs: number, now: number) => Promise<void>): Promise<number> {
+    const byMs = this.jumpedMs;
+    if (byMs === 0) return 0;
+    await write(byMs, this.#clock.now());
+    this.#offset += byMs;
+    return byMs;
   }
 
   #current(): number {

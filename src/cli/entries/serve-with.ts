@@ -1,0 +1,47 @@
+import { type ExitCode, UsageError } from "../../errors.ts";
+import type { ProjectFlags } from "../../project/project.ts";
+import { unsetVariable } from "../../project/variable-references.ts";
+import { isPort } from "../../settings/check-config.ts";
+import { loadSettings } from "../../settings/settings.ts";
+import { type Flag, flag } from "../completion/grammar.ts";
+import { isGiven, type TypedVerb } from "../verb.ts";
+
+const httpFlags = [
+  flag("--port <number>", "HTTP port, 0 for any free one (default 7337)"),
+  flag("--host <address>", "loopback address to listen on (default 127.0.0.1)"),
+  flag("--allow-anonymous", "let HTTP callers in without the home's token; they have no bundled commands"),
+];
+
+/** How it is served, whatever is. */
+export const serveFlags: readonly Flag[] = [
+  flag("--http", "serve Streamable HTTP instead of stdio"),
+  ...httpFlags,
+  flag("--in-process", "stdio without the daemon: what runs ends with this process"),
+];
+
+/** Serves a project as these flags say. */
+export async function serveWith(project: ProjectFlags, { options, terminal }: TypedVerb): Promise<ExitCode> {
+  const port = options.port === undefined ? undefined : Number(options.port);
+  if (port !== undefined && !isPort(port))
+    throw new UsageError(`--port must be a whole number from 0 to 65535, not ${String(options.port)}.`);
+  if (options.http !== true && options.inProcess !== true) {
+    const { word } = httpFlags.find((one) => isGiven(one.word, options)) ?? {};
+    if (word !== undefined) throw new UsageError(`${word} is for --http.`);
+    const { runFront } = await import("../../daemon/front.ts");
+    return (await runFront(project)) as ExitCode;
+  }
+  const unset = project.wrap === undefined ? undefined : unsetVariable(project.wrap.upstreams, process.env);
+  if (unset !== undefined) throw new UsageError(unset);
+  const settings = await loadSettings({
+    cwd: process.cwd(),
+    env: process.env,
+    flags: {
+      ...project,
+      ...(port !== undefined && { port }),
+      ...(options.host !== undefined && { host: options.host as string }),
+      ...(options.allowAnonymous === true && { allowAnonymous: true }),
+    },
+  });
+  const { serveOverHttp, serveOverStdio } = await import("./serve-in-process.ts");
+  return options.http === true ? await serveOverHttp(settings, terminal) : await serveOverStdio(settings);
+}

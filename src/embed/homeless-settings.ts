@@ -1,0 +1,47 @@
+import path from "node:path";
+import type { ServerIdentity } from "../mcp/parts.ts";
+import { deferralFrom } from "../settings/from-environment.ts";
+import { defaultGraceSeconds, type HomelessSettings, projectId } from "../settings/settings.ts";
+import { memoryStore } from "../store/open.ts";
+import { defaultQuestionMs } from "../task/limits.ts";
+import type { CheckedOptions } from "./server-options.ts";
+
+/** The options with every default filled in. Nothing is read, neither from a file nor from the environment. */
+export function toHomelessSettings(options: CheckedOptions, identity: ServerIdentity, cwd: string): HomelessSettings {
+  const { deferral = {}, hosts = {}, toolPrefix = "", prompts = true, followUpTools = true } = options;
+  const { errorsAsCompleted = false, logLevel = "warn", store: kept = memoryStore } = options;
+  const { graceSeconds = defaultGraceSeconds, questionSeconds = defaultQuestionMs / 1000 } = options;
+  const store = kept === memoryStore ? kept : path.resolve(cwd, kept);
+  return {
+    ...identity,
+    store,
+    // Its tasks are known by its name alone, wherever it is started the next time.
+    project: projectId(["a server in a program", identity.name]),
+    environment: {},
+    toolPrefix,
+    logLevel,
+    isDebug: false,
+    deferral: deferralFrom({}, deferral),
+    hosts,
+    hostName: undefined,
+    followUpTools,
+    errorsAsCompleted,
+    graceSeconds,
+    questionSeconds,
+    prompts,
+    folder: store === memoryStore ? cwd : path.dirname(store),
+    config: {
+      name: identity.name,
+      toolPrefix,
+      prompts,
+      followUpTools,
+      errorsAsCompleted,
+      logLevel,
+      deferral,
+      hosts,
+      graceSeconds,
+      questionSeconds,
+      facts: { version: identity.version },
+    },
+  };
+}

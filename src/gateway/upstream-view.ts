@@ -1,0 +1,153 @@
+import { ProtocolError, RpcCode } from "../errors.ts";
+import type { GuestClient } from "../mcp/guest-client.ts";
+import type { GuestView } from "../mcp/guest-view.ts";
+import { badParams } from "../mcp/params.ts";
+import type { Result } from "../mcp/request.ts";
+import { excerptOf, fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
+import { ConnectionError } from "../wire/peer-errors.ts";
+import { PassingClient, passedParams, withoutHop } from "./passing-client.ts";
+import { forClients } from "./upstream.ts";
+import type { UpstreamConnection } from "./upstream-connection.ts";
+import { listFor } from "./upstream-lists.ts";
+import type { KnownUpstream } from "./upstream-memory.ts";
+
+export interface ViewOptions {
+  /** Of the upstream, in a sentence. */
+  readonly name: string;
+  /** What is told before anybody has asked the upstream itself. */
+  readonly known: () => KnownUpstream;
+  readonly connect: () => Promise<UpstreamConnection>;
+  /** Whether a tool of this name is served at all. */
+  readonly isServed: (tool: string) => boolean;
+  /** What the client can do, for requests of 2026-07-28. */
+  readonly capabilities: Json;
+  readonly logLevel: () => string | undefined;
+  /** Its client speaks 2026-07-28, and takes what such a server answers as it is. */
+  readonly isModern: boolean;
+}
+
+/** How often an upstream may send a request back with questions. */
+const maxRounds = 100;
+const askLimitMs = 24 * 60 * 60 * 1000;
+
+/** One upstream as one client sees it: lists from what is known, the rest by asking. */
+export class UpstreamView implements GuestView {
+  readonly #options: ViewOptions;
+  #read:
+    | {
+        readonly known: KnownUpstream;
+        readonly tools: ReadonlyMap<string, Json>;
+        readonly prompts: ReadonlySet<string>;
+      }
+    | undefined;
+
+  constructor(options: ViewOptions) {
+    this.#options = options;
+  }
+
+  get tools(): ReadonlyMap<string, Json> {
+    return this.#known.tools;
+  }
+
+  get prompts(): ReadonlySet<string> {
+    return this.#known.prompts;
+  }
+
+  get capabilities(): Json {
+    return this.#options.known().hello.capabilities;
+  }
+
+  capabilityOf(method: string): boolean {
+    const name = method === "completion/complete" ? "completions" : (method.split("/", 1)[0] ?? "");
+    return this.capabilities[name] !== undefined;
+  }
+
+  mergeCapabilities(ours: Json): Json {
+    // Its own tasks, where it has some, are ours to follow.
+    const { tasks: _tasks, ...theirs } = this.capabilities;
+    const merged = { ...theirs, ...ours };
+    for (const [name, own] of Object.entries(ours)) merged[name] = { ...fieldsOf(theirs[name]), ...fieldsOf(own) };
+    return merged;
+  }
+
+  async request(method: string, params: Json, client?: GuestClient): Promise<Result> {
+    const list = listFor(method);
+    if (list !== undefined) return { [list]: params.cursor === undefined ? this.#listed(list) : [] };
+    const { connect, isModern, isServed } = this.#options;
+    // What is not served is not there, whoever knows its name.
+    const tool = method === "tools/call" ? (textOf(params.name) ?? "") : undefined;
+    if (tool !== undefined && !isServed(tool)) throw badParams(`Tool ${excerptOf(tool)} not found`);
+    const connection = await forClients(connect());
+    const ask = (more: Json) => this.#ask(connection, method, { ...params, ...more }, client);
+    if (connection.era === "legacy") return await ask({});
+    const first = await ask({});
+    return isModern || client === undefined ? first : await answerRounds(first, ask, client);
+  }
+
+  async listen(wanted: Json, tell: (method: string, params: Json) => void, over: AbortSignal): Promise<Json> {
+    return await (await forClients(this.#options.connect())).listen(wanted, tell, over);
+  }
+
+  #listed(name: keyof KnownUpstream["lists"]): readonly Json[] {
+    const items = this.#options.known().lists[name];
+    return name === "tools" ? [...this.tools.values()] : items;
+  }
+
+  async #ask(
+    connection: UpstreamConnection,
+    method: string,
+    params: Json,
+    client: GuestClient | undefined,
+  ): Promise<Result> {
+    const passing = client === undefined ? undefined : new PassingClient(client);
+    const isFollowed = fieldsOf(params._meta).progressToken !== undefined;
+    const { name, capabilities, logLevel } = this.#options;
+    const asked = connection.request(method, (id) => passedParams(params, isFollowed ? id : undefined), {
+      client: passing,
+      capabilities,
+      logLevel: logLevel(),
+    });
+    const result = await asked.catch((error: unknown) => {
+      if (!(error instanceof ConnectionError)) throw error;
+      throw new ProtocolError(RpcCode.Internal, `The upstream ${name} was lost in ${method}. ${error.message}`);
+    });
+    // What it asks for is for the client to answer, who has to see it.
+    return result.resultType === "input_required" ? result : withoutHop(result);
+  }
+
+  get #known() {
+    const known = this.#options.known();
+    if (this.#read?.known !== known) {
+      const served = known.lists.tools.filter(({ name, inputSchema }) => {
+        const named = textOf(name) ?? "";
+        return named !== "" && this.#options.isServed(named) && isObject(inputSchema);
+      });
+      this.#read = {
+        known,
+        tools: new Map(served.map((tool) => [textOf(tool.name) ?? "", tool])),
+        prompts: new Set(known.lists.prompts.map(({ name }) => textOf(name) ?? "")),
+      };
+    }
+    return this.#read;
+  }
+}
+
+/** Puts what an upstream of 2026-07-28 asks to a client from before, and asks again with the answers. */
+async function answerRounds(first: Result, ask: (more: Json) => Promise<Result>, client: GuestClient): Promise<Result> {
+  let result = first;
+  for (let round = 0; result.resultType === "input_required"; round++) {
+    if (round === maxRounds)
+      throw new ProtocolError(RpcCode.Internal, `It has asked ${maxRounds} times without an end.`);
+    const asked = Object.entries(fieldsOf(result.inputRequests)).map(async ([key, request]) => {
+      const { method, params } = fieldsOf(request);
+      const options = { signal: client.signal, timeoutMs: askLimitMs };
+      return [key, await client.ask(textOf(method) ?? "", fieldsOf(params), options)] as const;
+    });
+    const inputResponses = Object.fromEntries(await Promise.all(asked));
+    result = await ask({
+      inputResponses,
+      ...(result.requestState !== undefined && { requestState: result.requestState }),
+    });
+  }
+  return result;
+}

@@ -1,0 +1,295 @@
+import path from "node:path";
+import type { Clock } from "../clock.ts";
+import { CommandError, messageOf, ProtocolError, RpcCode } from "../errors.ts";
+import type { Logger } from "../log.ts";
+import type { GuestEra } from "../mcp/guest-host.ts";
+import type { ClientConnection, SessionEnvironment } from "../mcp/request.ts";
+import type { UpstreamConfig } from "../project/upstream-config.ts";
+import type { Json } from "../wire/json.ts";
+import { ConnectionError } from "../wire/peer-errors.ts";
+import { isModern } from "../wire/revisions.ts";
+import { UpstreamConnection } from "./upstream-connection.ts";
+import type { OpenUpstreamLink, UpstreamAddress } from "./upstream-link.ts";
+import { changedTools, type KnownUpstream, type UpstreamMemory } from "./upstream-memory.ts";
+import type { UpstreamStatus } from "./upstreams-control.ts";
+
+/** Where a session works, and with which variables. */
+export interface UpstreamPlace {
+  readonly folder: string | undefined;
+  /** Undefined: this process's own. */
+  readonly environment: SessionEnvironment | undefined;
+}
+
+/** The right to one connection: whoever has the same key shares it. */
+export interface UpstreamLease {
+  readonly key: string;
+  /** Whose it is alone. */
+  readonly owner: ClientConnection | undefined;
+  readonly place: UpstreamPlace;
+  /** What its clients can do, and what they speak. */
+  readonly capabilities: Json;
+  readonly era: GuestEra;
+}
+
+/** Where an upstream is for a session, and who hears what it writes to its stderr. */
+export interface ResolvedUpstream {
+  readonly address: UpstreamAddress;
+  readonly onStderr?: (text: string) => void;
+  /** Nothing more comes from it. */
+  readonly onGone?: () => void;
+}
+
+/** A connection, until its call is over. */
+export interface Turn {
+  readonly key: string;
+  end(): void;
+}
+
+export interface UpstreamOptions {
+  readonly name: string;
+  readonly config: UpstreamConfig;
+  readonly memory: UpstreamMemory;
+  readonly openLink: OpenUpstreamLink;
+  /** Throws a sentence where something that it refers to is missing. */
+  readonly resolve: (place: UpstreamPlace) => ResolvedUpstream;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** A sentence about an upstream that cannot be used. */
+export class UpstreamDown extends CommandError {
+  override readonly name = "UpstreamDown";
+  readonly isUnsent: boolean;
+
+  constructor(upstream: string, cause: unknown) {
+    const why = messageOf(cause);
+    super(why.startsWith(`The upstream ${upstream}`) ? why : `The upstream ${upstream} cannot be used. ${why}`, {
+      cause,
+    });
+    this.isUnsent = !(cause instanceof ConnectionError) || cause.isUnsent;
+  }
+}
+
+/** What keeps an upstream from being used is told to clients in a sentence. */
+export async function forClients<T>(asking: Promise<T>): Promise<T> {
+  try {
+    return await asking;
+  } catch (error) {
+    throw error instanceof UpstreamDown ? new ProtocolError(RpcCode.Internal, error.message) : error;
+  }
+}
+
+const defaultStartSeconds = 60;
+/** State that a server keeps in its memory goes with it, so one that a session has is left alone for long. */
+const defaultIdleSeconds = { command: 3600, url: 600 } as const;
+const lookMs = 30_000;
+
+/** One server that stands behind us, and the connections to it. */
+export class Upstream {
+  readonly name: string;
+  readonly config: UpstreamConfig;
+  readonly memory: UpstreamMemory;
+  readonly #options: UpstreamOptions;
+  readonly #open = new Map<string, Promise<UpstreamConnection>>();
+  readonly #connections = new Set<UpstreamConnection>();
+  readonly #listeners = new Set<() => void>();
+  readonly #turns = new Set<string>();
+  /** Tools that have asked something while they worked. */
+  readonly askers = new Set<string>();
+  #cancelLook: (() => void) | undefined;
+  #starting = 0;
+  #isClosed = false;
+  /** Why it cannot be used, as far as that is known. */
+  trouble: string | undefined;
+
+  constructor(options: UpstreamOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.config = options.config;
+    this.memory = options.memory;
+  }
+
+  get kind(): "command" | "url" {
+    return this.config.url === undefined ? "command" : "url";
+  }
+
+  get status(): UpstreamStatus {
+    const connections = [...this.#connections];
+    const isStarting = this.#starting > 0;
+    const { latest } = this.memory;
+    return {
+      name: this.name,
+      kind: this.kind,
+      target: targetOf(this.config),
+      state: connections.length > 0 ? "open" : isStarting ? "starting" : this.trouble === undefined ? "idle" : "down",
+      ...(this.trouble !== undefined && { trouble: this.trouble }),
+      connections: connections.length,
+      calls: connections.reduce((sum, { calls }) => sum + calls, 0),
+      tools: latest?.lists.tools.length ?? 0,
+      ...(latest !== undefined && { era: latest.hello.revision }),
+      pids: connections.flatMap(({ pid }) => pid ?? []),
+    };
+  }
+
+  /** Calls back when what it lists, or whether it can be used, has changed. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** The connection of a lease; opened where there is none. */
+  async connect(lease: UpstreamLease): Promise<UpstreamConnection> {
+    const open = this.#open.get(lease.key) ?? this.#begin(lease);
+    const connection = await open;
+    if (connection.why === undefined) return connection;
+    return await this.connect(lease);
+  }
+
+  /**
+   * The right of a call to a connection that many share. A server before 2026-07-28 that is spoken to over a pipe cannot
+   * say for whom it asks: a call that may ask has one of its own for as long as it lasts.
+   */
+  takeTurn(key: string, tool: string, known: KnownUpstream | undefined): Turn {
+    const isAlone =
+      eraOf(known) !== "modern" &&
+      this.kind === "command" &&
+      (this.config.share === undefined || this.askers.has(tool));
+    if (!isAlone) return { key, end: () => undefined };
+    let at = 0;
+    while (this.#turns.has(`${key} ${at}`)) at += 1;
+    const own = `${key} ${at}`;
+    this.#turns.add(own);
+    return { key: own, end: () => this.#turns.delete(own) };
+  }
+
+  /** Once it is open. */
+  opened(lease: UpstreamLease): Promise<UpstreamConnection> | undefined {
+    return this.#open.get(lease.key);
+  }
+
+  /** Nobody needs a lease any more: its connection ends with what it works on. */
+  release({ key }: Pick<UpstreamLease, "key">): void {
+    const open = this.#open.get(key);
+    this.#open.delete(key);
+    open?.then((connection) => connection.leave()).catch(() => undefined);
+  }
+
+  /** Ends all connections; the next request opens another. */
+  restart(why?: ConnectionError): void {
+    for (const connection of this.#connections) connection.close(why);
+    this.trouble = undefined;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancelLook?.();
+    this.restart();
+    this.#listeners.clear();
+  }
+
+  #begin(lease: UpstreamLease): Promise<UpstreamConnection> {
+    const opening = this.#connect(lease);
+    this.#open.set(lease.key, opening);
+    const forget = () => void (this.#open.get(lease.key) === opening && this.#open.delete(lease.key));
+    opening.then(
+      (connection) => {
+        connection.onClose = (why) => {
+          forget();
+          this.#connections.delete(connection);
+          this.#options.log.debug(`${this.name}: ${why.message}`);
+        };
+        if (this.#isClosed) connection.close();
+      },
+      () => forget(),
+    );
+    return opening;
+  }
+
+  async #connect(lease: UpstreamLease): Promise<UpstreamConnection> {
+    const { config, openLink, resolve, clock, log, name } = this.#options;
+    this.#starting += 1;
+    try {
+      const connection = await UpstreamConnection.open({
+        ...resolve(lease.place),
+        openLink,
+        wanted: lease.era,
+        known: eraOf(this.known(lease)),
+        capabilities: lease.capabilities,
+        owner: lease.owner,
+        startMs: (config.startSeconds ?? defaultStartSeconds) * 1000,
+        clock,
+        log: inNameOf(name, log),
+      });
+      this.#connections.add(connection);
+      connection.onLists = () => this.#learn(lease, connection);
+      this.trouble = undefined;
+      this.#learn(lease, connection);
+      this.#lookLater();
+      return connection;
+    } catch (error) {
+      const down = new UpstreamDown(name, error);
+      if (this.trouble !== down.message) log.error(down.message);
+      this.trouble = down.message;
+      this.#tell();
+      throw down;
+    } finally {
+      this.#starting -= 1;
+    }
+  }
+
+  /** What it says now is what the next clients are told; what is not as it was, a person can read in the log. */
+  #learn(lease: UpstreamLease, { hello, lists }: UpstreamConnection): void {
+    const kind = kindOf(lease);
+    const before = this.memory.find(kind);
+    const isNews = this.memory.keep(kind, { hello, lists });
+    if (isNews && before !== undefined) {
+      const changed = changedTools(before.lists.tools, lists.tools);
+      if (changed.length > 0)
+        this.#options.log.warn(`${this.name} lists other tools than before: ${changed.slice(0, 20).join(", ")}`);
+    }
+    this.#tell();
+  }
+
+  known(client: Pick<UpstreamLease, "capabilities" | "era">): KnownUpstream | undefined {
+    return this.memory.find(kindOf(client));
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  #lookLater(): void {
+    const { config, clock } = this.#options;
+    const idleMs = (config.idleSeconds ?? defaultIdleSeconds[this.kind]) * 1000;
+    this.#cancelLook ??= clock.after(Math.min(idleMs, lookMs), () => {
+      this.#cancelLook = undefined;
+      for (const connection of this.#connections)
+        if (connection.isIdle && clock.monotonic() - connection.lastUsedAt >= idleMs) connection.close();
+      if (this.#connections.size > 0) this.#lookLater();
+    });
+  }
+}
+
+/** Of several, a line says which. */
+function inNameOf(name: string, log: Logger): Logger {
+  const said = (level: keyof Logger) => (text: string, facts?: object) =>
+    log[level](`The upstream ${name}: ${text}`, facts);
+  return { debug: said("debug"), info: said("info"), warn: said("warn"), error: said("error") };
+}
+
+/** What a person knows it by; what else is in its words or its address may be a secret. */
+function targetOf({ command = "", url }: UpstreamConfig): string {
+  if (url === undefined) return path.basename(command);
+  return URL.canParse(url) ? `${new URL(url).origin}${new URL(url).pathname}` : "an address";
+}
+
+/** Before 2026-07-28 servers list other tools to clients that can do more. */
+function kindOf({ capabilities, era }: Pick<UpstreamLease, "capabilities" | "era">): string {
+  if (era === "modern") return era;
+  return [era, ...["elicitation", "sampling", "roots"].filter((name) => capabilities[name] !== undefined)].join("+");
+}
+
+function eraOf(known: KnownUpstream | undefined): GuestEra | undefined {
+  if (known === undefined) return undefined;
+  return isModern(known.hello.revision) ? "modern" : "legacy";
+}

@@ -1,0 +1,23 @@
+import { existsSync, linkSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
+import { createId, createSecret } from "../ids.ts";
+
+/** The secret that a file holds, made at first use and readable by its user alone. Throws when it holds none. */
+export function readSecret(file: string): string {
+  if (!existsSync(file)) makeSecret(file);
+  const secret = readFileSync(file, "utf8").trim();
+  if (secret.length < 32) throw new Error(`${file} holds no token; delete it, and a new one is made`);
+  return secret;
+}
+
+/** Written aside and linked into place, so that nobody ever reads half of it, and the first of two makers wins. */
+function makeSecret(file: string): void {
+  const aside = `${file}.${createId()}`;
+  writeFileSync(aside, `${createSecret()}\n`, { mode: 0o600, flag: "wx" });
+  try {
+    linkSync(aside, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  } finally {
+    unlinkSync(aside);
+  }
+}

@@ -1,0 +1,177 @@
+import { type Clock, nextTurn } from "../../clock.ts";
+import type { Caller } from "../../command/caller.ts";
+import { ProtocolError, RequestError, RpcCode, RuntimeError, requestErrors } from "../../errors.ts";
+import type { Logger } from "../../log.ts";
+import { Conversation } from "../../mcp/conversation.ts";
+import type { Serving } from "../../mcp/serving.ts";
+import { checkMessage, maxIntroductionBytes, parseJson, refuseIntroduction } from "../../wire/frames.ts";
+import { fieldsOf, textOf } from "../../wire/json.ts";
+import type { Message } from "../../wire/message.ts";
+import { checkParamHeaders, checkRouting, isModernMessage } from "../../wire/routing.ts";
+import { type BodyListener, ParsedBody } from "./body.ts";
+import { Connections } from "./connections.ts";
+import type { DoorRequest } from "./door-request.ts";
+import type { DoorResponse } from "./door-response.ts";
+import { HttpExchange, OpenStreams } from "./http-exchange.ts";
+import { HttpRefusal } from "./http-refusal.ts";
+import { Sessions } from "./http-sessions.ts";
+
+interface EndpointOptions {
+  readonly serving: Serving;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** What is asked, by whom, and how it is answered. */
+interface Asked {
+  readonly request: DoorRequest;
+  readonly response: DoorResponse;
+  readonly caller: Caller;
+  readonly exchange: HttpExchange;
+  readonly readBody: (listener: BodyListener) => void;
+}
+
+/** MCP over HTTP, every revision on one address, whichever way requests come in. */
+export class Endpoint {
+  /** Who holds how much. */
+  readonly connections: Connections;
+  readonly #sessions: Sessions;
+  readonly #options: EndpointOptions;
+  readonly #streams: OpenStreams;
+
+  constructor(options: EndpointOptions) {
+    this.#options = options;
+    this.connections = new Connections(options.clock);
+    this.#sessions = new Sessions(options.serving.served);
+    options.serving.onListsChanged((lists) => this.#sessions.sendListsChanged(lists));
+    this.#streams = new OpenStreams(options.clock);
+  }
+
+  async close(): Promise<void> {
+    this.#sessions.close();
+    this.#options.serving.listening.endHttp();
+    // Their last words are written by then.
+    await nextTurn();
+  }
+
+  createExchange(response: DoorResponse): HttpExchange {
+    return new HttpExchange({ response, clock: this.#options.clock, streams: this.#streams });
+  }
+
+  /** Answers with what went wrong. */
+  refuse(response: DoorResponse, error: unknown, id: string | number | null = null): void {
+    const { status, headers, ...told } = this.#describe(error);
+    if (response.writableEnded) return;
+    if (response.headersSent) response.destroy();
+    else writeJson(response, status, { jsonrpc: "2.0", id, error: told }, { ...errorHeaders[status], ...headers });
+  }
+
+  #describe(error: unknown): {
+    status: number;
+    code: number;
+    message: string;
+    data?: unknown;
+    headers?: Readonly<Record<string, string>> | undefined;
+  } {
+    if (error instanceof HttpRefusal)
+      return { status: error.status, code: error.code, message: error.message, headers: error.headers };
+    if (error instanceof RequestError)
+      return { status: requestErrors[error.kind].http, code: requestErrors[error.kind].code, message: error.message };
+    if (error instanceof ProtocolError)
+      return { status: 400, code: error.code, message: error.message, data: error.data };
+    if (error instanceof RuntimeError && error.forClients !== undefined)
+      return { status: 200, code: RpcCode.Internal, message: error.forClients };
+    this.#options.log.error("request failed", { error });
+    return { status: 500, code: RpcCode.Internal, message: "Internal error" };
+  }
+
+  /** Throws what the request is refused with, as long as it has not been read. */
+  answer(asked: Asked): void {
+    const { request, response, caller, exchange, readBody } = asked;
+    const { method } = request;
+    if (method !== "POST" && method !== "GET" && method !== "DELETE")
+      throw new HttpRefusal(405, "MCP is asked by POST, GET and DELETE.");
+    this.connections.admit(request, exchange, caller);
+    exchange.shareBacklog(this.connections.backlogOf(caller));
+    if (method === "GET") this.connections.holdStream(caller, exchange);
+    if (method !== "POST") return void this.#sessions.handle({ request, caller, exchange });
+    const fail = (error: unknown) => this.refuse(response, error);
+    readBody({
+      onGrowth: (bytes) => this.connections.holdBody(caller, bytes, exchange),
+      onBody: (body) => {
+        const turn = this.connections.pace(caller, body.length);
+        if (turn === undefined) this.#receive(body, asked);
+        else turn.then(() => this.#receive(body, asked)).catch(fail);
+      },
+      onError: fail,
+    });
+  }
+
+  /** Never throws. */
+  #receive(body: Buffer | ParsedBody, asked: Asked): void {
+    let message: Message | undefined;
+    // Its client has hung up while it waited for its turn.
+    if (asked.exchange.isOver) return;
+    try {
+      message = checkMessage(body instanceof ParsedBody ? body.value : parseJson(body));
+      this.#handle(message, body.length, asked);
+    } catch (error) {
+      const isRequest = message?.method !== undefined && error instanceof ProtocolError;
+      this.refuse(asked.response, error, isRequest ? (message?.id ?? null) : null);
+    }
+  }
+
+  #handle(message: Message, bytes: number, { request, caller, exchange }: Asked): void {
+    const introduction = bytes <= maxIntroductionBytes ? undefined : refuseIntroduction(message);
+    if (introduction !== undefined) throw new ProtocolError(requestErrors.params.code, introduction);
+    if (!isModernMessage(message, request)) return void this.#sessions.handle({ request, caller, exchange, message });
+    if (message.id === undefined) return void exchange.accept();
+    checkRouting(message, request);
+    this.#checkParams(message, request, caller);
+    if (message.method === "subscriptions/listen") this.#holdListening(message, caller, exchange);
+    const conversation = new Conversation(this.#options.serving.served, {
+      caller,
+      door: "http",
+      way: exchange,
+      canPush: () => false,
+      era: "modern",
+    });
+    exchange.onClose(() => conversation.close());
+    conversation.receive(message);
+  }
+
+  #checkParams({ method, params = {} }: Message, request: DoorRequest, caller: Caller): void {
+    if (method !== "tools/call") return;
+    const schema = this.#options.serving.schemaOf(textOf(params.name) ?? "", caller);
+    if (schema !== undefined) checkParamHeaders(schema, params.arguments, request);
+  }
+
+  #holdListening({ params = {} }: Message, caller: Caller, exchange: HttpExchange): void {
+    const { taskIds } = fieldsOf(params.notifications);
+    this.connections.holdStream(caller, exchange);
+    if (Array.isArray(taskIds)) this.connections.holdTaskIds(caller, taskIds.length, exchange);
+  }
+}
+
+const errorHeaders: Readonly<Record<number, Record<string, string>>> = {
+  401: { "www-authenticate": "Bearer" },
+  405: { allow: "GET, POST, DELETE" },
+  413: { connection: "close" },
+  503: { connection: "close", "retry-after": "1" },
+};
+
+/** One value is the whole answer. */
+export function writeJson(
+  response: DoorResponse,
+  status: number,
+  value: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const text = JSON.stringify(value);
+  response.writeHead(status, {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(text),
+    ...headers,
+  });
+  response.end(text);
+}

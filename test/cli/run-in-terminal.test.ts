@@ -1,0 +1,93 @@
+import { expect, test } from "vitest";
+import type { TypedCommand } from "../../src/cli/command-usage.ts";
+import { runInTerminal } from "../../src/cli/run-in-terminal.ts";
+import { catalogOf } from "../../src/command/catalog.ts";
+import type { Command } from "../../src/command/command.ts";
+import type { JsonObject } from "../../src/command/foreign.ts";
+import { ProtocolError } from "../../src/errors.ts";
+import { foreign } from "../helpers/foreign.ts";
+import { openTerminalHere } from "../helpers/terminal.ts";
+
+const facts = { home: "", config: {}, isDebug: false };
+const asTyped: TypedCommand = {
+  input: {},
+  inputFile: undefined,
+  json: false,
+  yaml: false,
+  quiet: false,
+  yes: false,
+  asTask: undefined,
+  isNew: false,
+  ttl: undefined,
+};
+
+async function run(command: Command, typed: Partial<TypedCommand> = {}) {
+  const entry = catalogOf({ their_tool: command }).get("their_tool");
+  if (entry === undefined) throw new Error("There is no such command.");
+  const { terminal, printed, said } = openTerminalHere({ isDataShown: true });
+  const code = await runInTerminal(entry, { ...asTyped, ...typed }, terminal, facts);
+  return { code, printed: printed(), said: said().replace(/in [\d.]+ ?m?s/, "in a moment") };
+}
+
+const gives = (result: JsonObject) => foreign(async () => result);
+const done = "✓ their tool finished in a moment\n";
+
+test("of a foreign result a person is shown the data, or else what it says", async () => {
+  const content = [
+    { type: "text", text: "two\nlines\u001b[2J" },
+    { type: "image", data: "aGk=", mimeType: "image/png" },
+  ];
+  expect(await run(gives({ content, structuredContent: { pages: 12 } }))).toEqual({
+    code: 0,
+    printed: "pages: 12\n",
+    said: done,
+  });
+  const shown = await run(gives({ content: [...content, { type: "hologram" }, null] }));
+  expect(shown).toMatchObject({ code: 0, said: done });
+  expect(shown.printed).not.toContain("\u001b");
+  expect(shown.printed.split("\n").slice(2)).toEqual([
+    "[image/png, 2 bytes; --json prints it]",
+    "[--json prints it]",
+    "[--json prints it]",
+    "",
+  ]);
+});
+
+test("a program gets the whole of a foreign result", async () => {
+  const result = { content: [{ type: "text", text: "No." }], structuredContent: { a: 1 }, _meta: { b: 2 } };
+  expect(await run(gives(result), { json: true, quiet: true })).toEqual({
+    code: 0,
+    printed: `${JSON.stringify(result, null, 2)}\n`,
+    said: "",
+  });
+  const refusal = { ...result, isError: true };
+  expect(await run(gives(refusal), { json: true })).toEqual({
+    code: 1,
+    printed: `${JSON.stringify(refusal, null, 2)}\n`,
+    said: "✗ No.\n",
+  });
+});
+
+test("a foreign no is said once, in full", async () => {
+  const long = `Not ${"so ".repeat(400)}much.`;
+  const said = {
+    content: [
+      { type: "text", text: "First." },
+      { type: "text", text: long },
+    ],
+    isError: true,
+  };
+  expect(await run(gives(said))).toEqual({ code: 1, printed: "", said: `✗ First.\n${long}\n` });
+  expect(await run(gives({ isError: true }))).toEqual({ code: 1, printed: "", said: "✗ their tool said no.\n" });
+});
+
+test("a foreign error of the protocol is a failure with its message", async () => {
+  const fails = foreign(async () => {
+    throw new ProtocolError(-32_602, "There is no such page.", { page: 1 });
+  });
+  expect(await run(fails)).toMatchObject({
+    code: 1,
+    printed: "",
+    said: expect.stringMatching(/^✗ There is no such page\.\n/),
+  });
+});

@@ -1,0 +1,431 @@
+import { spawnSync } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from "node:fs";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { dependencyVersions, oldestNode } from "../../../src/cli/init/dependency-versions.ts";
+import { checkPackageName, toPackageName, toProgramName } from "../../../src/cli/init/package-name.ts";
+import { checkProgramName } from "../../../src/embed/program-names.ts";
+import { homeAt } from "../../../src/paths.ts";
+import { isMade } from "../../../src/project/stored-project.ts";
+import { shareAmongTests, temporaryFolder, writeFiles } from "../../helpers/home.ts";
+import { runMeanwhile, startMeanwhile } from "../../helpers/meanwhile.ts";
+import { typeHere } from "../../helpers/terminal.ts";
+import { overPipes, WireClient } from "../../helpers/wire.ts";
+
+const root = path.resolve(import.meta.dirname, "../../..");
+const manifest = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
+
+const projectNames = [
+  "package.json",
+  "tsconfig.json",
+  ".gitignore",
+  "README.md",
+  "test/report-build.test.ts",
+  "meanwhile.config.ts",
+  "commands/report/build.ts",
+];
+const packageNames = [
+  "package.json",
+  "tsconfig.json",
+  "tsconfig.build.json",
+  ".gitignore",
+  "README.md",
+  "bin/acme.js",
+  "test/report-build.test.ts",
+  "commands/report/build.ts",
+];
+
+let home: string;
+beforeEach(() => {
+  home = temporaryFolder();
+  vi.stubEnv("MEANWHILE_HOME", home);
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+/** Types `init` in a folder. */
+const init = (folder: string, ...words: string[]) => typeHere(["init", ...words], { folder });
+/** Every file below a folder, by its name. */
+const filesIn = (folder: string) =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
+    .sort();
+const readJson = (...names: string[]) => JSON.parse(readFileSync(path.join(...names), "utf8"));
+
+describe("a project is made", () => {
+  test("in a new folder, and what to type next is said", async () => {
+    const folder = temporaryFolder();
+    expect(await init(folder, "acme")).toEqual({
+      code: 0,
+      printed: projectNames.map((name) => `acme/${name}\n`).join(""),
+      said: `✓ Made the project acme
+  Go there    cd acme
+  Install     npm install
+  Test it     npm test
+  Run it      npx --no meanwhile report build Q3
+  As a tool   npx --no meanwhile setup <host>; without a host it lists them
+`,
+    });
+    expect(filesIn(path.join(folder, "acme"))).toEqual(projectNames.toSorted());
+    expect(readJson(folder, "acme/package.json")).toEqual({
+      name: "acme",
+      private: true,
+      type: "module",
+      engines: manifest.engines,
+      scripts: { start: "meanwhile serve --http", test: "node --test", types: "tsc --noEmit" },
+      dependencies: { meanwhile: manifest.version, zod: manifest.dependencies.zod },
+      devDependencies: {
+        "@types/node": manifest.devDependencies["@types/node"],
+        typescript: manifest.devDependencies.typescript,
+      },
+    });
+  });
+
+  test("here, under the folder's name made fit, beside what is no part of it", async () => {
+    const folder = path.join(temporaryFolder(), "My Tools");
+    writeFiles(folder, { ".git/HEAD": "", LICENSE: "mine", "commands/hello.ts": "", "test/other.test.ts": "" });
+    const { code, said } = await init(folder);
+    expect({ code, said }).toEqual({
+      code: 0,
+      said: expect.stringMatching(/^✓ Made the project my-tools\n {2}Install {5}npm/),
+    });
+    expect(readJson(folder, "package.json").name).toBe("my-tools");
+    expect(readFileSync(path.join(folder, "LICENSE"), "utf8")).toBe("mine");
+    expect(filesIn(folder)).toEqual(expect.arrayContaining([...projectNames, "commands/hello.ts"]));
+  });
+
+  test("several folders deep, with a name of its own; a scope is no part of what the server is called", async () => {
+    const folder = temporaryFolder();
+    const { code, said } = await init(folder, "a b/it's", "--name", "@acme/tools");
+    expect({ code, said }).toEqual({ code: 0, said: expect.stringContaining("Go there    cd 'a b/it'\\''s'\n") });
+    expect(readJson(folder, "a b/it's/package.json").name).toBe("@acme/tools");
+    expect(readFileSync(path.join(folder, "a b/it's/meanwhile.config.ts"), "utf8")).toContain('name: "tools"');
+  });
+
+  test("through a link that its user has named", async () => {
+    const folder = temporaryFolder();
+    mkdirSync(path.join(folder, "real"));
+    symlinkSync("real", path.join(folder, "link"));
+    expect(await init(folder, "link")).toMatchObject({ code: 0 });
+    expect(filesIn(path.join(folder, "real"))).toEqual(projectNames.toSorted());
+  });
+
+  test("that nobody else may write, whatever the umask is, and that sessions which are connected there take up", async () => {
+    const folder = temporaryFolder();
+    const before = process.umask(0);
+    try {
+      expect(await init(folder, "acme", "--package")).toMatchObject({ code: 0 });
+    } finally {
+      process.umask(before);
+    }
+    for (const name of ["acme", ...globSync("acme/**/*", { cwd: folder })])
+      expect(statSync(path.join(folder, name)).mode & 0o022, name).toBe(0);
+    expect(statSync(path.join(folder, "acme/bin/acme.js")).mode & 0o111).not.toBe(0);
+    expect(isMade(homeAt({ MEANWHILE_HOME: home }), path.join(folder, "acme/commands"))).toBe(true);
+  });
+});
+
+describe("nothing is written, and one sentence says why,", () => {
+  /** Tries it, and looks whether anything has changed. */
+  async function refuse(folder: string, ...words: string[]): Promise<string> {
+    const before = filesIn(folder);
+    const { code, printed, said } = await init(folder, ...words);
+    expect({ code, printed }).toEqual({ code: 2, printed: "" });
+    expect(filesIn(folder)).toEqual(before);
+    expect(said).toMatch(/^✗ [^\n]+\n$/);
+    return said;
+  }
+
+  test.each(projectNames)("where %s is there already", async (name) => {
+    const folder = writeFiles(temporaryFolder(), { [name]: "mine" });
+    expect(await refuse(folder)).toBe(
+      `✗ ${path.join(folder, name)} exists already, so nothing was written; name a new folder, as in \`meanwhile init my-tools\`, or add a command to what is there with \`meanwhile new report/build\`.\n`,
+    );
+    expect(readFileSync(path.join(folder, name), "utf8")).toBe("mine");
+  });
+
+  test.each(["meanwhile.config.json", "commands/report/build.mjs", "commands/report/build/index.ts"])(
+    "where %s is there, whose place it would take",
+    async (name) => {
+      const folder = writeFiles(temporaryFolder(), { [name]: "" });
+      expect(await refuse(folder)).toContain(`${path.join(folder, name)} exists already`);
+    },
+  );
+
+  test("the first of several is named", async () => {
+    const folder = writeFiles(temporaryFolder(), { "README.md": "", "package.json": "", "tsconfig.json": "" });
+    expect(await refuse(folder)).toContain(`${path.join(folder, "package.json")} exists`);
+  });
+
+  test("where a file, or a link that leads nowhere, is in the folder's place or above it", async () => {
+    const folder = writeFiles(temporaryFolder(), { file: "" });
+    symlinkSync("nowhere", path.join(folder, "link"));
+    for (const name of ["file", "link"]) {
+      const place = path.join(folder, name);
+      expect(await refuse(folder, name)).toBe(
+        `✗ ${place} is no folder, so no project can be made there; name another one.\n`,
+      );
+      expect(await refuse(folder, `${name}/a/b`)).toBe(
+        `✗ ${place} is no folder, so ${place}/a/b cannot be made; name another one.\n`,
+      );
+    }
+  });
+
+  test("where a file of it is a link that leads nowhere", async () => {
+    const folder = temporaryFolder();
+    symlinkSync(path.join(home, "stolen"), path.join(folder, "README.md"));
+    expect(await refuse(folder)).toContain("README.md exists already");
+    expect(existsSync(path.join(home, "stolen"))).toBe(false);
+  });
+
+  test.each(["commands", "commands/report", "test"])("where %s leads out of the folder", async (name) => {
+    const folder = temporaryFolder();
+    const outside = temporaryFolder();
+    mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+    symlinkSync(outside, path.join(folder, name));
+    expect(await refuse(folder)).toContain(
+      `${path.join(folder, name)} leads out of the folder, to ${realpathSync(outside)}, so nothing was written`,
+    );
+    expect(filesIn(outside)).toEqual([]);
+  });
+
+  test("where a file is in the place of a folder of it", async () => {
+    const folder = writeFiles(temporaryFolder(), { test: "" });
+    expect(await refuse(folder)).toContain(
+      `${path.join(folder, "test")} is no folder, and test/report-build.test.ts was to be in it`,
+    );
+  });
+
+  test("where a folder without a name, two folders or an unknown flag is typed", async () => {
+    const folder = temporaryFolder();
+    expect(await refuse(folder, "")).toContain("The folder has no name");
+    expect((await init(folder, "a", "b")).code).toBe(2);
+    expect((await init(folder, "--force")).code).toBe(2);
+    expect(filesIn(folder)).toEqual([]);
+  });
+
+  test("where the system says no", async () => {
+    expect(await init("/proc", "acme")).toMatchObject({
+      code: 2,
+      printed: "",
+      said: expect.stringMatching(
+        /^✗ Cannot make a project in \/proc\/acme: \w+: [^\n]+; nothing was written; name a folder you may write\.\n$/,
+      ),
+    });
+  });
+
+  test("where it fails in the middle: what was made is gone, the folders above it too", async () => {
+    const folder = temporaryFolder();
+    // Paths have 4095 bytes at most: there is room for package.json, and none for test/report-build.test.ts.
+    const rest = 4075 - folder.length;
+    const deep = `${"d".repeat(199)}/`.repeat(Math.floor(rest / 200)) + "e".repeat(rest % 200);
+    const { code, said } = await init(folder, deep.slice(0, -1));
+    expect({ code, said }).toEqual({ code: 2, said: expect.stringContaining("ENAMETOOLONG") });
+    expect(readdirSync(folder)).toEqual([]);
+  });
+});
+
+test("of two at the same time one makes the project, and the other leaves it alone", async () => {
+  const folder = temporaryFolder();
+  const both = await Promise.all([1, 2].map(() => runMeanwhile(["init", "acme"], { cwd: folder })));
+  expect(both.map(({ code }) => String(code)).sort()).toEqual(["0", "2"]);
+  expect(filesIn(path.join(folder, "acme"))).toEqual(projectNames.toSorted());
+});
+
+describe("names", () => {
+  test.each([
+    ["My Tools", "my-tools"],
+    ["Über.Café_2", "uber.cafe_2"],
+    ["_private", "private"],
+    ["..", "my-tools"],
+    ["日本", "my-tools"],
+    ["meanwhile", "meanwhile-tools"],
+    ["zod", "zod-tools"],
+    ["http", "http-tools"],
+    ["node_modules", "node_modules-tools"],
+    ['"; process.exit(1) //', "process.exit-1"],
+    ["x".repeat(255), "x".repeat(100)],
+  ])("a folder %j makes %s, which npm takes", (folder, name) => {
+    expect(toPackageName(folder)).toBe(name);
+    expect(checkPackageName(name)).toBe(name);
+  });
+
+  test.each([
+    ["acme", "acme"],
+    ["@acme/tools", "tools"],
+    ["uber.cafe_2", "uber-cafe-2"],
+    ["7-zip", "zip"],
+    ["1", "my-tools"],
+    ["docker", "docker-tools"],
+    ["com1", "com1-tools"],
+    [`${"x".repeat(33)}.y`, "x".repeat(33)],
+  ])("the program of a package %s is typed %s", (name, program) => {
+    expect(toProgramName(name)).toBe(program);
+    expect(() => checkProgramName(program)).not.toThrow();
+  });
+
+  test.each([
+    ["Acme", "acme"],
+    ["@acme/My Tools", "@acme/my-tools"],
+    ["@Acme/tools", "acme-tools"],
+    ["meanwhile", "meanwhile-tools"],
+    [".hidden", "hidden"],
+    ["", "my-tools"],
+    ["a/b", "a-b"],
+    ["x".repeat(215), "x".repeat(100)],
+  ])("--name %j is refused, with one that does", (name, better) => {
+    expect(() => checkPackageName(name)).toThrow(`write --name ${better}, with`);
+    expect(checkPackageName(better)).toBe(better);
+  });
+});
+
+test("the versions that a project gets are those of this repository", () => {
+  const { zod, ...tools } = dependencyVersions;
+  expect(zod).toBe(manifest.dependencies.zod);
+  expect(manifest.devDependencies).toMatchObject(tools);
+  expect(oldestNode).toBe(manifest.engines.node);
+});
+
+/** Puts into a folder what npm would install there, the package as it is built. */
+function install(folder: string): string {
+  const modules = path.join(folder, "node_modules");
+  for (const name of ["package.json", "dist"])
+    cpSync(path.join(root, name), path.join(modules, "meanwhile", name), { recursive: true });
+  for (const name of [...Object.keys(manifest.dependencies), "@types/node", "undici-types"]) {
+    mkdirSync(path.dirname(path.join(modules, name)), { recursive: true });
+    symlinkSync(path.join(root, "node_modules", name), path.join(modules, name));
+  }
+  return folder;
+}
+
+const run = (folder: string, command: string, ...words: string[]) => {
+  const { status, stdout, stderr } = spawnSync(command, words, {
+    cwd: folder,
+    encoding: "utf8",
+    env: {
+      ...process.env,
+      MEANWHILE_HOME: path.join(folder, "home"),
+      ACME_HOME: path.join(folder, "home"),
+      NODE_OPTIONS: "",
+    },
+  });
+  return { status, printed: `${stdout}${stderr}` };
+};
+const tsc = path.join(root, "node_modules/.bin/tsc");
+
+describe("what was made", () => {
+  const made = shareAmongTests(async () => {
+    const folder = temporaryFolder();
+    for (const words of [["acme"], ["published", "--package", "--name", "acme"]]) {
+      expect(await runMeanwhile(["init", ...words], { cwd: folder })).toMatchObject({ code: 0 });
+      install(path.join(folder, words[0] as string));
+    }
+    return folder;
+  });
+
+  test.each(["acme", "published"])("%s: its test passes", async (name) => {
+    const folder = path.join(await made(), name);
+    expect(run(folder, process.execPath, "--test", "--test-reporter=tap")).toEqual({
+      status: 0,
+      printed: expect.stringContaining("# pass 2\n# fail 0"),
+    });
+  });
+
+  test.each(["acme", "published"])("%s: its types are right, a command of `meanwhile new` too", async (name) => {
+    const folder = path.join(await made(), name);
+    expect(await runMeanwhile(["new", "hello/world"], { cwd: folder })).toMatchObject({ code: 0 });
+    expect(run(folder, tsc, "--noEmit")).toEqual({ status: 0, printed: "" });
+  });
+
+  test("the types of a project are looked at, in each of its folders", async () => {
+    const folder = path.join(await made(), "acme");
+    const wrong = "export const wrong: string = 1;\n";
+    writeFiles(folder, { "commands/_wrong.ts": wrong, "test/wrong.ts": wrong });
+    const { printed } = run(folder, tsc, "--noEmit");
+    for (const name of ["commands/_wrong.ts", "test/wrong.ts"]) rmSync(path.join(folder, name));
+    expect(printed.match(/^\S+(?=\(.*TS2322)/gm)).toEqual(["commands/_wrong.ts", "test/wrong.ts"]);
+  });
+
+  test("a project: its command runs in the terminal, and MCP clients get it as a tool", async () => {
+    const cwd = path.join(await made(), "acme");
+    expect(await runMeanwhile(["report", "build", "Q3", "--pages", "1", "--quiet"], { cwd })).toMatchObject({
+      code: 0,
+      stdout: "title: Report of Q3\npages: 1\n",
+      stderr: "",
+    });
+    const server = startMeanwhile(["serve", "--in-process"], { cwd });
+    const client = await new WireClient(overPipes(server.child), { revision: "2025-11-25" }).begin();
+    const { tools } = (await client.request("tools/list")).result as { tools: { name: string }[] };
+    expect(tools.map(({ name }) => name)).toContain("report_build");
+    expect((await client.call("report_build", { quarter: "Q1", pages: 1 })).structuredContent).toMatchObject({
+      data: { title: "Report of Q1" },
+    });
+    await client.close();
+  });
+
+  test("one to publish: builds to code without types, with what it imports, and nothing that is gone", async () => {
+    const folder = writeFiles(path.join(await made(), "published"), {
+      "commands/_words.ts": 'export const greeting: string = "Hello";\n',
+      "commands/hello/say.ts": `import { defineCommand } from "meanwhile";
+import { greeting } from "../_words.ts";
+export default defineCommand({ summary: "Say hello", run: () => ({ greeting }) });
+`,
+      "dist/commands/gone.js": "",
+    });
+    const { scripts } = readJson(folder, "package.json") as { scripts: { build: string } };
+    const PATH = `${path.dirname(tsc)}:${process.env.PATH}`;
+    const { status, stdout } = spawnSync("sh", ["-c", scripts.build], {
+      cwd: folder,
+      encoding: "utf8",
+      env: { ...process.env, PATH },
+    });
+    expect({ status, stdout }).toEqual({ status: 0, stdout: "" });
+    expect(filesIn(path.join(folder, "dist"))).toEqual(
+      expect.arrayContaining(["commands/_words.js", "commands/hello/say.js", "commands/report/build.js"]),
+    );
+    expect(existsSync(path.join(folder, "dist/commands/gone.js"))).toBe(false);
+    expect(readFileSync(path.join(folder, "dist/commands/hello/say.js"), "utf8")).toContain('"../_words.js"');
+    const acme = (...words: string[]) => run(folder, process.execPath, "bin/acme.js", ...words);
+    expect(acme("hello", "say", "--quiet")).toEqual({ status: 0, printed: "greeting: Hello\n" });
+    expect(acme("--version")).toEqual({ status: 0, printed: "0.1.0\n" });
+    expect(acme("--help").printed).toMatch(/^acme 0\.1\.0: Commands for the terminal and for MCP clients\n/);
+    expect(acme("init").status).toBe(2);
+  });
+
+  test("is formatted as this repository is", async () => {
+    const folder = writeFiles(temporaryFolder(), { "biome.json": readFileSync(path.join(root, "biome.json"), "utf8") });
+    spawnSync("git", ["init", "--quiet"], { cwd: folder });
+    for (const words of [["one"], ["two", "--package"]]) await init(folder, ...words);
+    const { status, printed } = run(folder, path.join(root, "node_modules/.bin/biome"), "check", "one", "two");
+    expect({ status, printed }).toEqual({ status: 0, printed: expect.stringContaining("No fixes applied") });
+  });
+});
+
+test("what is published is the program and what was built, and its program names itself", async () => {
+  const folder = temporaryFolder();
+  await init(folder, "published", "--package", "--name", "@acme/acme");
+  expect(filesIn(path.join(folder, "published"))).toEqual(packageNames.toSorted());
+  expect(readJson(folder, "published/package.json")).toMatchObject({
+    name: "@acme/acme",
+    version: "0.1.0",
+    bin: { acme: "bin/acme.js" },
+    files: ["bin", "dist"],
+    scripts: { prepack: "npm run build" },
+  });
+  expect(readFileSync(path.join(folder, "published/bin/acme.js"), "utf8")).toContain(
+    'await createCli({ name: "acme", version: manifest.version, summary: manifest.description, commands }).run();',
+  );
+});

@@ -1,0 +1,72 @@
+import { expect, onTestFinished, test } from "vitest";
+import { connect } from "../../src/client/index.ts";
+import { systemClock } from "../../src/clock.ts";
+
+import { ProtocolError } from "../../src/errors.ts";
+import { openRuntime } from "../../src/runtime/runtime.ts";
+import { serveRuntimeOverHttp } from "../../src/serve.ts";
+import { readSettings } from "../../src/settings/settings.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
+import { foreign } from "../helpers/foreign.ts";
+import { temporaryFolder } from "../helpers/home.ts";
+import { toSource } from "../helpers/in-memory.ts";
+
+const answer = {
+  zeta: 1,
+  content: [{ type: "text", text: "Ho" }],
+  structuredContent: { success: false, data: 1, messages: [] },
+  _meta: { "their/key": 1 },
+};
+const refusal = { content: [{ type: "text", text: "No." }], isError: true };
+
+async function manyTurns(): Promise<void> {
+  for (let turn = 0; turn < 1_000; turn++) await new Promise(setImmediate);
+}
+
+/** Long, so that every client follows it in its own way. */
+const commands = {
+  their_answer: foreign(async () => manyTurns().then(() => answer), {}, { long: true }),
+  their_refusal: foreign(async () => manyTurns().then(() => refusal), {}, { long: true }),
+  their_error: foreign(
+    async () => {
+      await manyTurns();
+      throw new ProtocolError(-32_042, "Needs a link", { list: [1] });
+    },
+    {},
+    { long: true },
+  ),
+};
+
+async function open(revision: string) {
+  const home = temporaryFolder();
+  const { settings } = readSettings({ cwd: home, env: { MEANWHILE_HOME: home }, flags: { scope: "pack", port: 0 } });
+  const parts = { sources: [toSource(commands)], store: new MemoryStore(systemClock) };
+  const runtime = await openRuntime({ ...settings, prompts: false }, parts);
+  await runtime.tasks.start();
+  const door = await serveRuntimeOverHttp(runtime);
+  const headers = { authorization: `Bearer ${runtime.token()}` };
+  const client = await connect({ url: door.url, headers }, { revision });
+  onTestFinished(async () => {
+    await client.close();
+    await door.close();
+    await runtime.close(0);
+  });
+  return client;
+}
+
+test.each(["2025-06-18", "2025-11-25", "2026-07-28"])(
+  "a client of ours gets a foreign result word for word by %s",
+  async (revision) => {
+    const client = await open(revision);
+    const {
+      _meta,
+      resultType: _type,
+      ...given
+    } = (await client.callTool("their_answer")) as unknown as Record<string, unknown>;
+    const { _meta: theirs, ...expected } = answer;
+    expect(JSON.stringify(given)).toBe(JSON.stringify(expected));
+    expect(_meta).toMatchObject(theirs);
+    expect(await client.callTool("their_refusal")).toMatchObject(refusal);
+    await expect(client.callTool("their_error")).rejects.toMatchObject({ code: -32_042, data: { list: [1] } });
+  },
+);

@@ -1,0 +1,67 @@
+import { expect, test } from "vitest";
+import { judgeEmbedded, lostBy, tasksPassedBy } from "../../scripts/check-embed.mjs";
+import { cases } from "../helpers/long.ts";
+
+/** Servers made with an SDK, wrapped by one line. `npm run check:embed` has all of them, and says more. */
+const timeout = 300_000;
+
+/**
+ * What tools that know no questions of 2026-07-28 cannot have: their questions are named by us, a prompt asks nothing,
+ * and no tool says for itself what its client lacks.
+ */
+const beyondThem = [
+  "input-required-result-basic-elicitation",
+  "input-required-result-capability-check",
+  "input-required-result-non-tool-request",
+  "json-schema-2020-12",
+  "server-stateless",
+];
+
+test.concurrent.each(
+  cases(
+    [
+      ["v1", "factory"],
+      ["v2", "one"],
+      ["v1", "one"],
+      ["v2", "factory"],
+    ] as const,
+    1,
+  ),
+)(
+  "official conformance, 2026-07-28: a server of SDK %s wrapped as %s passes all 44 checks of tasks-*",
+  {
+    timeout,
+  },
+  async (server, how) => {
+    const report = await judgeEmbedded(server, how, "2026-07-28");
+    expect(tasksPassedBy(report)).toBe(44);
+    const failing = report.scenarios.filter(({ failed }) => failed > 0).map(({ name }) => name);
+    expect(failing.filter((name) => !beyondThem.includes(name))).toEqual([]);
+  },
+);
+
+test.concurrent.each(
+  cases(
+    [
+      ["everything", "factory"],
+      ["everything", "one"],
+      ["v1", "factory"],
+      ["v1", "one"],
+      ["v2", "factory"],
+      ["v2", "one"],
+    ] as const,
+    0,
+  ),
+)(
+  "official conformance, 2025-11-25: %s wrapped as %s fails nothing that it passes unwrapped",
+  {
+    timeout,
+  },
+  async (server, how) => {
+    const plain = await judgeEmbedded(server, "plain", "2025-11-25");
+    const wrapped = await judgeEmbedded(server, how, "2025-11-25");
+    expect(lostBy(wrapped, plain)).toEqual([]);
+    expect(wrapped.scenarios.length).toBe(plain.scenarios.length);
+    expect(plain.passed).toBeGreaterThanOrEqual(67);
+  },
+);

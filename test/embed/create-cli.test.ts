@@ -1,0 +1,325 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { type CliOptions, createCli } from "../../src/index.ts";
+import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { commandFile, OwnProgram } from "../helpers/own-program.ts";
+
+describe("what could not work is refused when it is made, in one sentence", () => {
+  const commands = path.resolve(import.meta.dirname, "../fixtures/daemon/commands");
+  const made = (options: object) => () =>
+    createCli({ name: "acme", version: "1.2.0", commands, ...options } as CliOptions);
+
+  test.each(
+    [
+      ["", "Acme", "1acme", "ac me", "ac_me", "acme-", "a--b", "-acme", "a".repeat(41), "ácme", "a/b", "..", 7].map(
+        (name) => [name],
+      ),
+    ].flat(),
+  )("a name like %j", (name) => {
+    expect(made({ name })).toThrow(TypeError);
+    expect(made({ name })).toThrow(/^createCli: name must be up to 40 lower-case letters/);
+  });
+
+  test.each(["meanwhile", "java", "ssh", "git", "node", "codex", "complete", "con", "com1"])(
+    "a name that is taken: %s",
+    (name) => {
+      expect(made({ name })).toThrow(TypeError);
+      expect(made({ name })).toThrow(`createCli: name must not be "${name}"`);
+    },
+  );
+
+  test.each([
+    [{ version: "" }, "version must be"],
+    [{ version: 1 }, "version must be"],
+    [{ version: "1 && rm" }, "version must be"],
+    [{ commands: "commands" }, "commands must be a whole path or a file URL"],
+    [{ commands: ["./commands"] }, "commands must be a whole path or a file URL"],
+    [{ commands: new URL("https://example.org/commands/") }, "commands must be a whole path or a file URL"],
+    [{ commands: [] }, "commands must be"],
+    [{ commands: [{ summary: "no command" }] }, "commands must be a whole path or a file URL"],
+    [{ commands: undefined }, "commands must be"],
+    [{ commands: "/no/such/folder" }, "there is no folder of commands /no/such/folder"],
+    [{ bundled: true }, "bundled and pack"],
+  ])("%j", (options, sentence) => {
+    expect(made(options)).toThrow(`createCli: ${sentence}`);
+  });
+
+  test("a setting that no config has, by the same rules", () => {
+    expect(made({ toolPrefixx: "a" })).toThrow(/createCli.*toolPrefixx/s);
+  });
+
+  test("names that are right", () => {
+    for (const name of ["a", "acme", "my-tool", "a1-2b", "a".repeat(40)]) expect(made({ name })).not.toThrow();
+  });
+});
+
+describe("its home and settings are its own", () => {
+  test("~/.acme, and nothing of MEANWHILE_… is heard", async () => {
+    const acme = new OwnProgram();
+    const elsewhere = temporaryFolder();
+    const env = { ACME_HOME: "", MEANWHILE_HOME: elsewhere, MEANWHILE_LOG: "nonsense", MEANWHILE_STORE: "/no/where" };
+    expect(await acme.run(["report", "build", "Q3", "--quiet"], env)).toEqual({
+      code: 0,
+      stdout: "built: Q3\n",
+      stderr: "",
+    });
+    expect(await acme.run(["token"], env)).toMatchObject({ code: 0, stdout: `${tokenIn(acme.home)}\n` });
+    expect(readdirSync(elsewhere)).toEqual([]);
+    expect(readdirSync(acme.user)).toEqual([".acme"]);
+    const wrong = await acme.run(["tools"], { ACME_LOG: "nonsense" });
+    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("ACME_LOG must be one of") });
+  });
+
+  test("a name with hyphens has its variables with underscores", async () => {
+    const tool = new OwnProgram({ name: "my-tool" });
+    const home = path.join(tool.user, "there");
+    await tool.run(["token"], { MY_TOOL_HOME: home });
+    const { stdout } = await tool.run(["completion", "bash"], { MY_TOOL_HOME: home });
+    expect(stdout).toMatch(/^_my_tool\(\) \{\n[\s\S]*command my-tool _complete[\s\S]*-F _my_tool my-tool\n$/m);
+    expect(existsSync(path.join(home, "token"))).toBe(true);
+    expect(existsSync(tool.home)).toBe(false);
+  });
+
+  test("what its user sets in its home counts, but brings no commands", async () => {
+    const acme = new OwnProgram();
+    const other = writeFiles(temporaryFolder(), { "evil/run.js": 'throw new Error("loaded");' });
+    writeFiles(acme.home, { "config.json": JSON.stringify({ commands: [other], bundled: true, toolPrefix: "mine" }) });
+    const { stdout, code } = await acme.run(["tools", "--json"]);
+    const { tools, problems } = JSON.parse(stdout) as { tools: { name: string }[]; problems: unknown[] };
+    expect({ code, tools: tools.map(({ name }) => name), problems }).toEqual({
+      code: 0,
+      tools: ["mine_report_build"],
+      problems: [],
+    });
+  });
+
+  test("what its author sets is over that, and its variables are over both", async () => {
+    const acme = new OwnProgram({ options: 'toolPrefix: "theirs", logLevel: "loud",' });
+    expect(await acme.run(["tools"])).toMatchObject({ code: 1, stderr: expect.stringMatching(/createCli.*logLevel/s) });
+    const right = new OwnProgram({ options: 'toolPrefix: "theirs", summary: "Reports of a quarter",' });
+    writeFiles(right.home, { "config.json": '{ "toolPrefix": "mine" }' });
+    expect((await right.run(["tools"])).stdout).toContain("theirs_report_build");
+    expect((await right.run([])).stdout).toMatch(/^acme 1\.2\.0: Reports of a quarter\n/);
+  });
+});
+
+describe("nothing of the folder it is started in is loaded", () => {
+  const trap = (name: string) => `import { writeFileSync } from "node:fs"; writeFileSync("loaded-${name}", "");`;
+  const hostile = {
+    "meanwhile.config.ts": `${trap("config")} export default {};`,
+    "acme.config.ts": `${trap("own")} export default {};`,
+    "commands/report/build.ts": trap("build"),
+    "commands/stranger/one.ts": trap("stranger"),
+    "node_modules/meanwhile/index.js": trap("package"),
+    "package.json": '{ "name": "evil", "type": "module" }',
+  };
+
+  test.each([
+    [["report", "build", "Q3"]],
+    [["tools"]],
+    [["--help"]],
+    [["report", "--help"]],
+    [["report", "build", "--help"]],
+    [["_complete", "--shell", "zsh", "--", "report", ""]],
+    [["_project"]],
+    [["stats"]],
+    [["setup"]],
+    [["report", "build", "Q3", "--async"]],
+  ])("by %j", async (words) => {
+    const acme = new OwnProgram();
+    writeFiles(acme.cwd, hostile);
+    const { code, stdout, stderr } = await acme.run(words);
+    expect({ code, stderr, names: readdirSync(acme.cwd).filter((name) => name.startsWith("loaded-")) }).toMatchObject({
+      code: 0,
+      names: [],
+    });
+    expect(`${stdout}${stderr}`).not.toContain("stranger");
+  });
+
+  test("by serve, whose daemon is one for all folders and stands in none of them", async () => {
+    const acme = new OwnProgram();
+    writeFiles(acme.cwd, hostile);
+    const client = await acme.connect();
+    const { tools } = (await client.request("tools/list")).result as { tools: { name: string }[] };
+    expect(tools.map(({ name }) => name).filter((name) => !name.startsWith("task_"))).toEqual(["report_build"]);
+    expect((await client.call("report_build", { quarter: "Q3" })).structuredContent?.data).toEqual({ built: "Q3" });
+    expect(readdirSync(acme.cwd).filter((name) => name.startsWith("loaded-"))).toEqual([]);
+    const { stdout } = await acme.run(["daemon", "status", "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject({ daemons: [{ cwd: "/", version: "1.2.0" }] });
+  });
+
+  test("by a hook, which gets the SDK that lies beside its program", async () => {
+    const hook = 'mcp: (server) => server.registerTool("by_hand", {}, () => ({ content: [] })),';
+    const acme = new OwnProgram({ options: hook });
+    const sdk = "node_modules/@modelcontextprotocol/server";
+    const manifest = '{ "name": "@modelcontextprotocol/server", "exports": { ".": "./a.mjs", "./stdio": "./a.mjs" } }';
+    for (const folder of [acme.cwd, path.dirname(acme.cwd)])
+      writeFiles(folder, { [`${sdk}/a.mjs`]: trap("sdk"), [`${sdk}/package.json`]: manifest });
+    const client = await acme.connect({ words: ["serve", "--in-process"] });
+    const { tools } = (await client.request("tools/list")).result as { tools: { name: string }[] };
+    expect(readdirSync(acme.cwd)).toEqual(["node_modules"]);
+    expect(tools.map(({ name }) => name)).toContain("by_hand");
+  });
+
+  test.each(["--commands=.", "--bundled", "--no-bundled", "--scope=pack", "-C"])("nor by %s", async (word) => {
+    const acme = new OwnProgram();
+    const [option = "", value = "commands"] = word.split("=");
+    for (const words of [
+      [option, value, "tools"],
+      ["serve", option, value],
+    ])
+      expect(await acme.run(words)).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/unknown option|takes no/i),
+      });
+  });
+
+  test.each(["new", "init"])("%s is no word of it", async (verb) => {
+    const acme = new OwnProgram();
+    expect(await acme.run([verb, "a/b"])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("Unknown command"),
+    });
+    expect(readdirSync(acme.cwd)).toEqual([]);
+    expect((await acme.run(["--help"])).stdout).not.toMatch(/--commands|--bundled|^ {2}(new|init) /m);
+  });
+});
+
+describe("commands in code", () => {
+  const inCode = `commands: [commands, defineCommand({
+    name: "report sum", summary: "Add", effects: "read",
+    input: jsonSchema({ type: "object", properties: { unit: { type: "string", enum: ["euro", "cent"] } } }),
+    run: ({ unit }) => ({ total: 7, unit }),
+  })],`;
+
+  test("are run, described, completed and listed like those in files", async () => {
+    const acme = new OwnProgram({ options: inCode });
+    expect(await acme.run(["report", "sum", "--unit", "euro", "--quiet"])).toEqual({
+      code: 0,
+      stdout: "total: 7\nunit: euro\n",
+      stderr: "",
+    });
+    expect((await acme.run(["report", "sum", "--help"])).stdout).toContain("Usage: acme report sum");
+    expect((await acme.run(["report"])).stdout).toMatch(/acme report sum +Add/);
+    expect((await acme.run(["_complete", "--shell", "zsh", "--", "report", "sum", "--unit", ""])).stdout).toBe(
+      "values\neuro\ncent\n",
+    );
+    const { stdout } = await acme.run(["tools"]);
+    expect(stdout).toMatch(/report_build[\s\S]*report_sum +acme report sum/);
+  });
+
+  test("are served, and become tasks that a worker runs", async () => {
+    const acme = new OwnProgram({ options: inCode });
+    const client = await acme.connect();
+    expect((await client.call("report_sum", { unit: "cent" })).structuredContent?.data).toEqual({
+      total: 7,
+      unit: "cent",
+    });
+    expect((await client.call("report_build", { quarter: "Q1" })).structuredContent?.data).toEqual({ built: "Q1" });
+    const taskId = (await acme.run(["report", "sum", "--detach"])).stdout.trim();
+    expect(await acme.run(["tasks", "result", taskId, "--wait"])).toMatchObject({ code: 0, stdout: "total: 7\n" });
+  });
+
+  test("need no folder at all", async () => {
+    const acme = new OwnProgram({ options: inCode.replace("[commands, ", "[") });
+    expect((await acme.run(["tools"])).stdout).not.toContain("report_build");
+    const client = await acme.connect();
+    expect((await client.call("report_sum")).structuredContent?.data).toEqual({ total: 7 });
+  });
+
+  test("without a name, or twice, are refused in a sentence", async () => {
+    const nameless = new OwnProgram({ options: inCode.replace('name: "report sum",', "") });
+    expect(await nameless.run(["tools"])).toMatchObject({ code: 1, stderr: expect.stringContaining("has no name") });
+    const twice = new OwnProgram({ options: inCode.replace("report sum", "report build") });
+    expect(await twice.run(["tools"])).toMatchObject({
+      code: 70,
+      stderr: expect.stringMatching(/Two commands are called report_build/),
+    });
+  });
+});
+
+describe("setup", () => {
+  const entryIn = ({ user }: OwnProgram) =>
+    JSON.parse(readFileSync(path.join(user, ".claude.json"), "utf8")) as {
+      mcpServers: Record<string, { command: string; args: string[]; env?: object }>;
+    };
+
+  test("writes its own name and executable, knows them again, and takes them away", async () => {
+    const acme = new OwnProgram();
+    const bin = path.join(acme.folder, "bin/acme.js");
+    expect(await acme.run(["setup", "claude-code"])).toMatchObject({ code: 0 });
+    expect(entryIn(acme).mcpServers).toEqual({
+      acme: expect.objectContaining({ command: process.execPath, args: [bin, "serve"], env: { ACME_HOME: acme.home } }),
+    });
+    expect((await acme.run(["setup", "claude-code"])).stderr).toContain("has acme already");
+    await acme.run(["setup", "claude-code", "--remove"]);
+    expect(existsSync(path.join(acme.user, ".claude.json"))).toBe(false);
+  });
+
+  test("asks npx for the package where npx has fetched it", async () => {
+    const acme = new OwnProgram({ at: "_npx/1a2b/node_modules/acme-reports" });
+    await acme.run(["setup", "claude-code"], { ACME_HOME: "" });
+    expect(entryIn(acme).mcpServers.acme).toMatchObject({
+      command: "npx",
+      args: ["-y", "acme-reports@1.2.0", "serve"],
+    });
+    expect((await acme.run(["setup", "claude-code"], { ACME_HOME: "" })).stderr).toContain("has acme already");
+  });
+
+  test("for a project: by npx, and never fetched", async () => {
+    const acme = new OwnProgram({ options: 'package: "@acme/reports",' });
+    const { stderr } = await acme.run(["setup", "claude-code", "--project"]);
+    expect(stderr).toContain("npm install --save-dev @acme/reports");
+    expect(JSON.parse(readFileSync(path.join(acme.cwd, ".mcp.json"), "utf8"))).toEqual({
+      mcpServers: { acme: expect.objectContaining({ command: "npx", args: ["--no", "@acme/reports", "serve"] }) },
+    });
+  });
+
+  test("leaves an entry of its name alone that starts something else, be it called like its own file", async () => {
+    const acme = new OwnProgram();
+    const other = { mcpServers: { acme: { command: "node", args: ["/opt/other/bin/acme.js", "serve"] } } };
+    writeFiles(acme.user, { ".claude.json": JSON.stringify(other) });
+    const { code } = await acme.run(["setup", "claude-code"]);
+    expect({ code, now: entryIn(acme) }).toEqual({ code: 1, now: other });
+  });
+});
+
+test("a run in a process of its own belongs to the same program", async () => {
+  const asks = commandFile(
+    'home: task.home, known: (await progressOf("no")).message, names: Object.keys(process.env).filter((name) => name.startsWith("MEANWHILE_"))',
+    'isolation: "process",',
+    'import { progressOf } from "meanwhile";',
+  );
+  const acme = new OwnProgram({ files: { "commands/report/apart.js": asks } });
+  const client = await acme.connect();
+  const { structuredContent } = await client.call("report_apart", { quarter: "Q3" });
+  expect(structuredContent?.data).toEqual({
+    home: acme.home,
+    known: expect.stringContaining("token_not_found"),
+    names: ["MEANWHILE_RUN"],
+  });
+  expect(readdirSync(acme.user)).toEqual([".acme"]);
+});
+
+test("what another program's run starts is not that run's: its mark is lost", async () => {
+  const asks = commandFile("mark: process.env.MEANWHILE_RUN ?? null");
+  const acme = new OwnProgram({ files: { "commands/report/mark.js": asks }, env: { MEANWHILE_RUN: "somebody's" } });
+  const client = await acme.connect();
+  expect((await client.call("report_mark", { quarter: "Q3" })).structuredContent?.data).toEqual({ mark: null });
+  const taskId = (await acme.run(["report", "mark", "Q3", "--detach"])).stdout.trim();
+  expect((await acme.run(["tasks", "result", taskId, "--wait", "--json"])).stdout).toContain('"mark": null');
+});
+
+test("another version, or a move, is another daemon; the tasks are known to both", async () => {
+  const acme = new OwnProgram();
+  const taskId = (await acme.run(["report", "build", "Q3", "--detach"])).stdout.trim();
+  const bin = path.join(acme.folder, "bin/acme.js");
+  writeFiles(acme.folder, { "bin/acme.js": readFileSync(bin, "utf8").replace("1.2.0", "1.3.0") });
+  expect((await acme.run(["--version"])).stdout).toBe("1.3.0\n");
+  expect(await acme.run(["tasks", "result", taskId, "--wait"])).toMatchObject({ code: 0, stdout: "built: Q3\n" });
+});
+
+function tokenIn(home: string): string {
+  return readFileSync(path.join(home, "token"), "utf8").trim();
+}
