@@ -18,7 +18,11 @@ import { cases } from "../helpers/long.ts";
 import { codeCache, executable, runMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { overPipes, resultOf, WireClient } from "../helpers/wire.ts";
 
-/** All processes together, while a document does its worst. */
+/**
+ * All processes together, while a document does its worst: two readers of at most 192 MB, the daemon and two fronts. What
+ * they share (Node's own code, in every one of them) counts for nobody, and what is left of the 600 is what a reader
+ * takes between two looks of its watch.
+ */
 const maxMb = 600;
 /** It is a few milliseconds; whoever had to wait for a document could wait for the minute that it may take. */
 const maxPingMs = 20_000;
@@ -81,8 +85,11 @@ function readersOf(pid: number): number[] {
   return text.split(" ").filter(Boolean).map(Number);
 }
 
-const residentMbOf = (pid: number) =>
-  (Number(readQuietly(`/proc/${pid}/statm`).split(" ")[1] ?? 0) * 4096) / 1024 / 1024;
+/** What a process has in memory of its own, in megabytes: what is resident, less what it shares with others. */
+function ownMbOf(pid: number): number {
+  const [, resident = 0, shared = 0] = readQuietly(`/proc/${pid}/statm`).split(" ").map(Number);
+  return ((resident - shared) * 4096) / 1024 / 1024;
+}
 const isRunning = (pid: number) =>
   readQuietly(`/proc/${pid}/statm`).split(" ")[1] !== undefined &&
   !/^State:\s+[ZX]/m.test(readQuietly(`/proc/${pid}/status`));
@@ -105,7 +112,7 @@ async function watched<T>(work: Promise<T>): Promise<{ result: T; peakMb: number
     const all = [...fronts, daemon, ...readersOf(daemon)];
     peakMb = Math.max(
       peakMb,
-      all.reduce((sum, pid) => sum + residentMbOf(pid), 0),
+      all.reduce((sum, pid) => sum + ownMbOf(pid), 0),
     );
   }, 20);
   const done = work.finally(() => {
