@@ -87,6 +87,7 @@ export type RuntimeErrorCode =
   | "SERVER_UNUSABLE"
   | "PORT_IN_USE"
   | "HOME_UNUSABLE"
+  | "QUEUE_UNAVAILABLE"
   | StoreErrorCode;
 /** `STORE_GONE`: nothing can be written any more before a restart, or before its files are back. */
 type StoreErrorCode = "STORE_UNAVAILABLE" | "STORE_DAMAGED" | "STORE_GONE" | "SCHEMA_NEWER";

@@ -4,6 +4,7 @@ import { systemClock } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
 import { openStore } from "../../src/store/open.ts";
+import { StoreDispatcher } from "../../src/task/dispatcher.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { Worker } from "../../src/task/worker.ts";
@@ -34,12 +35,11 @@ const entries = { echo: toEntry("echo", echo), wait: toEntry("wait", wait) };
 export async function openEngine(file, { concurrency = 16, maxLive } = {}) {
   const store = await openStore(file);
   const history = new History(store, systemClock);
-  const shared = { store, history, clock: systemClock, log: silentLog, project };
+  const shared = { store, dispatcher: new StoreDispatcher(store), history, clock: systemClock, log: silentLog, project };
   const engine = new Engine({ ...shared, ...(maxLive !== undefined && { maxLive }) });
   const find = (name) => entries[name];
   const worker = new Worker({
     ...shared,
-    dispatcher: store,
     find,
     worker: `bench ${process.pid}`,
     home: "",

@@ -17,7 +17,7 @@ import { childEnvironment, runVariable } from "../system/child-environment.ts";
 import { endStrays } from "../system/strays.ts";
 import { system } from "../system/system.ts";
 import { createWorkerName, isKnownDead } from "../system/worker-name.ts";
-import type { Dispatcher } from "../task/dispatcher.ts";
+import { type Dispatcher, StoreDispatcher } from "../task/dispatcher.ts";
 import { createIsolation } from "../task/isolated/isolation.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
 import { createTasks, type Tasks } from "../task/tasks.ts";
@@ -43,7 +43,7 @@ export async function openTasks(settings: Settings | HomelessSettings, options: 
   if (settings.home !== undefined) rememberPlace(settings.home, project, placeOf(settings));
   const tasks = createTasks({
     store,
-    dispatcher: options.dispatcher ?? store,
+    dispatcher: options.dispatcher ?? new StoreDispatcher(store),
     clock,
     log,
     project,

@@ -1,6 +1,5 @@
 import type { Clock } from "../clock.ts";
 import type { Answer } from "../command/context.ts";
-import type { Dispatcher } from "../task/dispatcher.ts";
 import { BadCursor } from "../task/limits.ts";
 import type {
   CallerScope,
@@ -44,7 +43,7 @@ import {
 import { fromCursor, toCursor } from "./page-cursor.ts";
 
 /** The reference: the pure rules on a Map. Nothing survives the process. */
-export class MemoryStore implements TaskStore, Dispatcher {
+export class MemoryStore implements TaskStore {
   readonly #rows = new Map<string, MemoryRow>();
   readonly #listeners = new Listeners();
   readonly #durations = new Map<string, DurationCount>();
@@ -165,10 +164,6 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return this.#apply(ready, { type: "claim", worker: request.worker, leaseMs: request.leaseMs })
       ? copyOf(ready)
       : undefined;
-  }
-
-  next(request: ClaimRequest): Promise<Task | undefined> {
-    return this.claim(request);
   }
 
   onWork(listener: () => void): () => void {

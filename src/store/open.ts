@@ -5,7 +5,6 @@ import { type Logger, silentLog } from "../log.ts";
 import { type Home, type ProcessEnvironment, refuse } from "../paths.ts";
 import { thisProgram } from "../program/program.ts";
 import { system } from "../system/system.ts";
-import type { Dispatcher } from "../task/dispatcher.ts";
 import type { TaskStore } from "../task/store.ts";
 
 /**
@@ -16,8 +15,8 @@ import type { TaskStore } from "../task/store.ts";
 /** Keeps nothing beyond the life of this process. */
 export const memoryStore = ":memory:";
 
-/** Keeps the tasks, and says which of them is next. */
-export interface Store extends TaskStore, Dispatcher {}
+/** Keeps the tasks. */
+export type Store = TaskStore;
 
 export interface StoreOptions {
   readonly clock?: Clock;

@@ -5,6 +5,7 @@ import { Cancelled, CommandError, isStoreError, ShuttingDown } from "../errors.t
 import type { Logger } from "../log.ts";
 import { Bells, type CallEvent, handOutReasons, listenFor, Mailbox } from "./call-events.ts";
 import { type CallEnding, type CallRequest, joinedNote, toCreation, type WhenAsked } from "./call-request.ts";
+import { createHere } from "./create-here.ts";
 import { Decisions, type Inline, nothingDeferred } from "./decisions.ts";
 import type { Decision, DeferralRules } from "./deferral.ts";
 import { dismissUnanswerable } from "./dismiss-unanswerable.ts";
@@ -62,7 +63,7 @@ export class Calls {
 
   #answer(request: CallRequest, outlook: Outlook): CallEnding | Promise<CallEnding> {
     const decision = this.#decisions.decide(request, outlook);
-    if (decision.kind === "now") return this.#defer(request, decision);
+    if (decision.kind === "now") return this.#defer(request, decision, outlook);
     this.#refuseTooMany(request.caller);
     if (request.idempotencyKey !== undefined) return this.#runRemembered(request, decision);
     return this.#options.engine.mayJoin(request)
@@ -70,18 +71,18 @@ export class Calls {
       : this.#run(request, decision, outlook);
   }
 
-  async #defer(request: CallRequest, decision: Decision & { kind: "now" }): Promise<CallEnding> {
-    const { engine, worker } = this.#options;
+  async #defer(request: CallRequest, decision: Decision & { kind: "now" }, outlook: Outlook): Promise<CallEnding> {
+    const { worker } = this.#options;
     const { client, delivered } = request;
-    const { task, isJoined, isRepeated } = await engine.create({
+    const creation = {
       ...toCreation(request, decision.reason),
       ttlMs: client.asked?.ttlMs,
       // The first lines of a run may block this process: it does not begin before its id has reached the client.
-      onId: delivered === undefined ? undefined : (taskId) => worker.awaitDelivery(taskId, delivered()),
+      onId: delivered === undefined ? undefined : (taskId: string) => worker.awaitDelivery(taskId, delivered()),
       // 2025-11-25 answers with the task whatever its input is; the refusal is its result.
       isUnchecked: client.asked !== undefined && !client.canTakeTask,
-    });
-    worker.start();
+    };
+    const { task, isJoined, isRepeated } = await createHere(this.#options, creation, outlook.isEndless);
     await this.#cancelTakenBack(task, request, isJoined);
     return {
       kind: "deferred",

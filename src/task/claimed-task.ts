@@ -5,6 +5,7 @@ import { Cancelled, isStoreError, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import type { Logger } from "../log.ts";
 import { type Absences, absentMessage } from "./absence.ts";
+import { type Dispatcher, ticketOf } from "./dispatcher.ts";
 import type { EndedTasks } from "./ended.ts";
 import { Inputs } from "./inputs.ts";
 import { questionLimitMs } from "./limits.ts";
@@ -18,6 +19,8 @@ import { apply, interruptedOutcome } from "./transitions.ts";
 
 export interface ClaimedTaskOptions {
   readonly store: TaskStore;
+  /** Who is told that a task may be run again. */
+  readonly dispatcher: Pick<Dispatcher, "offer">;
   readonly clock: Clock;
   readonly log: Logger;
   /** How long a question waits for its answer. Default: 24 hours. */
@@ -177,11 +180,11 @@ export class ClaimedTask {
     if (!isAbsent) absences?.forget(task.taskId);
     // Nothing of it has run, so giving it back is safe for any command.
     else if (isStopped || absences?.mayWait(task) === true) {
-      await store.giveBack(claim, absentMessage(task.command));
+      await this.#giveBack(absentMessage(task.command));
       return false;
     }
     if (isStopped && outcome.ending !== "completed") {
-      if (this.isSafe) await store.giveBack(claim);
+      if (this.isSafe) await this.#giveBack();
       else await store.settle(claim, interruptedOutcome(false, 1));
       return false;
     }
@@ -193,8 +196,7 @@ export class ClaimedTask {
     const delayMs = retryDelay(task, final);
     if (delayMs !== undefined && final.ending === "failed") {
       const seconds = Math.round(delayMs / 1000);
-      await store.retryLater(
-        claim,
+      await this.#retryLater(
         delayMs,
         `Attempt ${task.attempts} failed (${final.message}); trying again in ${seconds} s.`,
       );
@@ -205,6 +207,16 @@ export class ClaimedTask {
     failpoint("after-settle");
     if (!isSettled) log.debug("a late result was refused", { command: task.command, fence: claim.fence });
     return isSettled && final.ending === "completed";
+  }
+
+  async #giveBack(why?: string): Promise<void> {
+    const { store, dispatcher } = this.#options;
+    if (await store.giveBack(this.#claim, why)) dispatcher.offer(ticketOf(this.#claim));
+  }
+
+  async #retryLater(delayMs: number, why: string): Promise<void> {
+    const { store, dispatcher } = this.#options;
+    if (await store.retryLater(this.#claim, delayMs, why)) dispatcher.offer(ticketOf(this.#claim), delayMs);
   }
 
   /** Where the record is gone for good nobody can ever read it there, so it is told from memory without one. */
@@ -230,7 +242,7 @@ export class ClaimedTask {
     const { store } = this.#options;
     const { rules, attempts } = this.#task;
     const mayRunAgain = this.isSafe && attempts < Math.max(maxOwnCrashes, rules.maxAttempts);
-    if (mayRunAgain) await store.retryLater(this.#claim, 0, `${message} Running it again.`);
+    if (mayRunAgain) await this.#retryLater(0, `${message} Running it again.`);
     else
       await store.settle(
         this.#claim,

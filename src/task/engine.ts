@@ -12,6 +12,7 @@ import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
 import { thisProgram } from "../program/program.ts";
 import { digestOf } from "./digest.ts";
+import { type Dispatcher, ticketOf } from "./dispatcher.ts";
 import { EndedTasks } from "./ended.ts";
 import { type WatchedStore, waitForTask } from "./feed.ts";
 import type { History } from "./history.ts";
@@ -31,6 +32,8 @@ import {
 
 export interface EngineOptions {
   readonly store: TaskStore;
+  /** Who is told of tasks that nobody runs yet. Default: nobody, where the store itself tells them. */
+  readonly dispatcher?: Pick<Dispatcher, "offer">;
   readonly history: History;
   readonly clock: Clock;
   readonly log: Logger;
@@ -160,6 +163,7 @@ export class Engine {
       throw new CommandError(
         "This idempotency key belongs to another call, of another tool or with other arguments; use a fresh one.",
       );
+    if (created.kind === "created" && claim === undefined) this.#options.dispatcher?.offer(ticketOf(created.task));
     failpoint("before-ack");
     return { task: created.task, isJoined: created.kind !== "created", isRepeated: created.kind === "repeated" };
   }
@@ -242,6 +246,8 @@ export class Engine {
       if (answer?.action === "accept" && isForm(question)) await refuseAnswer(schema, answer.content);
       if (answer !== undefined && (await store.answer({ caller }, taskId, key, answer))) isTaken = true;
     }
+    // Where nobody holds it, its last answer has put it in the queue.
+    if (isTaken && !isTerminal(task) && task.lease === undefined) this.#options.dispatcher?.offer(ticketOf(task));
     return isTaken;
   }
 

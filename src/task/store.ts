@@ -198,6 +198,8 @@ export interface TaskStore {
    * was that task's, or may have been.
    */
   onChange(listener: (taskId: string | undefined) => void, taskId?: string): () => void;
+  /** Calls back when there may be something to claim that was not there before. */
+  onWork(listener: () => void): () => void;
   /** Looks for other processes' changes this often while someone waits. */
   watchClosely(isWaiting: boolean): void;
   close(): Promise<void>;

@@ -1,10 +1,13 @@
 import { type Clock, formatDuration } from "../clock.ts";
 import { isStoreError, messageOf } from "../errors.ts";
 import type { Logger } from "../log.ts";
+import { type Dispatcher, ticketOfLost } from "./dispatcher.ts";
 import type { TaskStore } from "./store.ts";
 
 export interface SweeperOptions {
   readonly store: TaskStore;
+  /** Who is told of tasks that are to be run again. Default: nobody, where the store itself tells them. */
+  readonly dispatcher?: Pick<Dispatcher, "offer">;
   readonly clock: Clock;
   readonly log: Logger;
   /** True for a worker on this machine whose process is certainly gone. */
@@ -102,6 +105,7 @@ export class Sweeper {
   }
 
   #note(ids: readonly string[], why: string): void {
+    for (const taskId of ids) this.#options.dispatcher?.offer(ticketOfLost(taskId));
     if (ids.length > 0) this.#options.log.warn(`${ids.length} task${ids.length === 1 ? "" : "s"} interrupted: ${why}`);
   }
 }

@@ -51,7 +51,7 @@ export interface TasksParts {
 
 /** Puts the engine together. Nothing is claimed or swept until a worker or the sweeper is started. */
 export function createTasks(parts: TasksParts): Tasks {
-  const { store, clock, log, project, home, config, deferral = defaultDeferral, isDead } = parts;
+  const { store, dispatcher, clock, log, project, home, config, deferral = defaultDeferral, isDead } = parts;
   const ended = new EndedTasks();
   const leaving = new Leaving();
   const history = new History(store, clock, project, { home, config, log });
@@ -60,11 +60,12 @@ export function createTasks(parts: TasksParts): Tasks {
     engine,
     history,
     createCalls: (worker) => new Calls({ engine, worker, history, clock, log, deferral }),
-    sweeper: new Sweeper({ store, clock, log, isDead }),
+    sweeper: new Sweeper({ store, dispatcher, clock, log, isDead }),
     createWorker: (find) => new Worker({ ...parts, history, find, worker: parts.createWorkerName(), ended, leaving }),
     async close() {
       // Durations are a courtesy.
       await history.flush().catch((error: unknown) => log.debug("durations were not kept", { error }));
+      await dispatcher.close();
       await store.close();
     },
   };

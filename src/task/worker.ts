@@ -9,10 +9,8 @@ import type { CallRequest } from "./call-request.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { type CallTerms, HeldCall, type HeldCallOptions } from "./held-call.ts";
 import { Leaving } from "./leaving.ts";
-import { endlessPlaces, taskPlaces } from "./limits.ts";
 import { Paced } from "./paced.ts";
-import { countByCaller, type ShareLimits, Turns, whoIsFull } from "./shares.ts";
-import type { ClaimShares } from "./store.ts";
+import { type Occupant, Places } from "./places.ts";
 import type { Task } from "./task.ts";
 
 export interface WorkerOptions extends Omit<HeldCallOptions, "leaseMs" | "onClaim" | "records" | "absences"> {
@@ -40,14 +38,23 @@ const recordsATurn = 1;
 const maxOwnDeliveryMs = 10_000;
 const maxDeliveryMs = 100;
 
+/** A place for a task that is about to be made here. */
+export interface KeptPlace {
+  /** The right under which it is made. */
+  readonly claim: { readonly worker: string; readonly leaseMs: number };
+  /** It is made, and begins. */
+  begin(task: Task): void;
+  /** Nothing came of it. Harmless afterwards. */
+  giveBack(): void;
+}
+
 /** Claims → runs → settles, as many at a time as it may; starts and stops. */
 export class Worker {
   readonly #options: WorkerOptions;
   readonly #leaseMs: number;
   readonly #attempts: HeldCallOptions;
-  readonly #places: { readonly ordinary: ShareLimits; readonly endless: ShareLimits };
+  readonly #places: Places;
   readonly #running = new Map<Attempt, Task>();
-  readonly #turns = new Turns();
   readonly #absences: Absences;
   readonly #calls = new Set<HeldCall>();
   /** Ids of tasks that are on their way to their clients. */
@@ -58,6 +65,10 @@ export class Worker {
   #isPumping = false;
   #pumped: Promise<void> = Promise.resolve();
   #wantsMore = false;
+  /** When it last looked nothing waited, whoever's, and nobody has said otherwise since. */
+  #isDry = false;
+  /** How often somebody has said that there is work. */
+  #heard = 0;
   #stopListening: (() => void) | undefined;
   #cancelPoll: (() => void) | undefined;
   #stopHeartbeat: (() => void | Promise<void>) | undefined;
@@ -67,7 +78,9 @@ export class Worker {
     this.#options = options;
     this.#leaving = options.leaving ?? new Leaving();
     this.#leaseMs = options.leaseMs ?? defaultLeaseMs;
-    this.#places = { ordinary: taskPlaces(options.concurrency), endless: endlessPlaces(options.concurrency) };
+    // Who waits for a person needs no place.
+    const busy = () => [...this.#running].flatMap(([attempt, task]) => (attempt.isWaiting ? [] : [task]));
+    this.#places = new Places(options.concurrency, busy);
     this.#absences = new Absences(options.clock, options.find);
     const hooks = { onClaim: () => this.#keepLeases(), onWaiting: () => this.#wake() };
     this.#attempts = {
@@ -122,6 +135,24 @@ export class Worker {
     });
   }
 
+  /**
+   * Keeps a place for a task that is about to be made, so that it is made and claimed in one: undefined where it has to
+   * wait in the queue, for a place or behind others.
+   */
+  keepPlace(occupant: Occupant): KeptPlace | undefined {
+    const giveBack = this.#isStarted && this.#isDry ? this.#places.keep(occupant) : undefined;
+    if (giveBack === undefined) return undefined;
+    return {
+      claim: { worker: this.name, leaseMs: this.#leaseMs },
+      begin: (task) => {
+        giveBack();
+        this.#places.serve(task.caller);
+        this.#begin(task);
+      },
+      giveBack,
+    };
+  }
+
   /** Runs a task that was made under this worker's claim. */
   runClaimed(task: Task): void {
     this.#begin(task);
@@ -130,7 +161,11 @@ export class Worker {
   start(): void {
     if (this.#isStarted || this.isStopped) return;
     this.#isStarted = true;
-    this.#stopListening = this.#options.dispatcher.onWork(() => this.#wake());
+    this.#stopListening = this.#options.dispatcher.onWork(() => {
+      this.#isDry = false;
+      this.#heard += 1;
+      this.#wake();
+    });
     this.#poll();
     this.#wake();
   }
@@ -188,19 +223,6 @@ export class Worker {
     return [...this.#running.keys(), ...this.#calls];
   }
 
-  /** Whose turn it is; undefined when nobody may have one more. Who waits for a person needs no place of its own. */
-  #shares(): ClaimShares | undefined {
-    const busy = [...this.#running].flatMap(([attempt, task]) => (attempt.isWaiting ? [] : [task]));
-    const heldBy = (isEndless: boolean) =>
-      countByCaller(busy.filter((task) => task.isEndless === isEndless).map(({ caller }) => caller));
-    const running = heldBy(false);
-    const full = whoIsFull(running, this.#places.ordinary);
-    const fullOfEndless = whoIsFull(heldBy(true), this.#places.endless);
-    return full === "everybody" && fullOfEndless === "everybody"
-      ? undefined
-      : { full, fullOfEndless, turns: this.#turns.order(running) };
-  }
-
   #keepLeases(): void {
     this.#stopHeartbeat ??= this.#options.store.keepLeases(this.#options.worker, this.#leaseMs, this.#leaseMs / 3);
   }
@@ -237,8 +259,10 @@ export class Worker {
 
   async #takeOne(): Promise<boolean> {
     const { dispatcher, project, environment, worker } = this.#options;
-    const shares = this.#shares();
+    const shares = this.#places.shares();
+    dispatcher.setRoom(shares !== undefined);
     if (shares === undefined) return false;
+    const heard = this.#heard;
     const task = await dispatcher.next({
       project,
       ...(environment !== undefined && { environment: environment() }),
@@ -247,9 +271,13 @@ export class Worker {
       except: this.#absences.held(),
       shares,
     });
-    if (task === undefined) return false;
+    if (task === undefined) {
+      if (shares.full.length === 0 && shares.fullOfEndless.length === 0 && heard === this.#heard) this.#isDry = true;
+      return false;
+    }
+    this.#isDry = false;
     failpoint("after-claim");
-    this.#turns.serve(task.caller);
+    this.#places.serve(task.caller);
     this.#begin(task);
     return true;
   }

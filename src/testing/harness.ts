@@ -6,6 +6,7 @@ import type { Answer, Origin, Root } from "../command/context.ts";
 import { createId } from "../ids.ts";
 import { silentLog } from "../log.ts";
 import { MemoryStore } from "../store/memory-store.ts";
+import { StoreDispatcher } from "../task/dispatcher.ts";
 import type { Engine } from "../task/engine.ts";
 import type { TaskStore } from "../task/store.ts";
 import { openQuestions, type Task } from "../task/task.ts";
@@ -50,7 +51,7 @@ export function createHarness(commands: Readonly<Record<string, Command>>, optio
   const catalog = catalogOf(commands);
   const tasks = createTasks({
     store,
-    dispatcher: store,
+    dispatcher: new StoreDispatcher(store),
     clock,
     log: silentLog,
     project: "test",

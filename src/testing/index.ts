@@ -5,7 +5,7 @@ export type { Envelope } from "../command/envelope.ts";
 export type { RunMessage } from "../command/outcome.ts";
 export type { SourcePlace } from "../command/place.ts";
 export { MemoryStore } from "../store/memory-store.ts";
-export type { Dispatcher } from "../task/dispatcher.ts";
+export { type Dispatcher, StoreDispatcher } from "../task/dispatcher.ts";
 export { BadCursor } from "../task/limits.ts";
 export type {
   CallerScope,

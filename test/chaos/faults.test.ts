@@ -13,6 +13,7 @@ import { loadSettings } from "../../src/settings/settings.ts";
 import type { Store } from "../../src/store/open.ts";
 import { createWorkerName, isKnownDead } from "../../src/system/worker-name.ts";
 import { UnknownTask } from "../../src/task/engine.ts";
+import { StoreDispatcher } from "../../src/task/dispatcher.ts";
 import { History } from "../../src/task/history.ts";
 import { Sweeper } from "../../src/task/sweeper.ts";
 import { isTerminal, type Task } from "../../src/task/task.ts";
@@ -526,7 +527,7 @@ async function createOn(
 function startHere(store: Store, folder: string, judgedLeaseMs: number): () => Promise<void> {
   const worker = new Worker({
     store,
-    dispatcher: store,
+    dispatcher: new StoreDispatcher(store),
     history: new History(store, systemClock),
     find: entryOf,
     clock: systemClock,

@@ -5,6 +5,7 @@ import { silentLog } from "../../src/log.ts";
 import { openStore } from "../../src/store/open.ts";
 import { system } from "../../src/system/system.ts";
 import { createWorkerName, isKnownDead } from "../../src/system/worker-name.ts";
+import { StoreDispatcher } from "../../src/task/dispatcher.ts";
 import { History } from "../../src/task/history.ts";
 import { createIsolation } from "../../src/task/isolated/isolation.ts";
 import { Sweeper } from "../../src/task/sweeper.ts";
@@ -17,10 +18,11 @@ const [folder = "", leaseText = ""] = process.argv.slice(2);
 const leaseMs = Number(leaseText);
 const clock = systemClock;
 const store = await openStore(path.join(folder, "tasks.db"), { clock });
+const dispatcher = new StoreDispatcher(store);
 const childFile = path.join(import.meta.dirname, "../../src/task/isolated/child-process.ts");
 const worker = new Worker({
   store,
-  dispatcher: store,
+  dispatcher,
   history: new History(store, clock),
   find: entryOf,
   clock,
@@ -34,7 +36,7 @@ const worker = new Worker({
   concurrency: 6,
   runIsolated: createIsolation({ clock, childFile, maxChildren: 2, killGroup: system.killGroup }),
 });
-const sweeper = new Sweeper({ store, clock, log: silentLog, isDead: isKnownDead, leaseMs });
+const sweeper = new Sweeper({ store, dispatcher, clock, log: silentLog, isDead: isKnownDead, leaseMs });
 worker.start();
 sweeper.start();
 

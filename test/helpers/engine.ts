@@ -1,6 +1,7 @@
 import type { Clock } from "../../src/clock.ts";
 import { type Logger, silentLog } from "../../src/log.ts";
 import { MemoryStore } from "../../src/store/memory-store.ts";
+import { StoreDispatcher } from "../../src/task/dispatcher.ts";
 import { Engine, type EngineOptions } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import type { TaskStore } from "../../src/task/store.ts";
@@ -10,7 +11,7 @@ export function workerFacts<S extends TaskStore>(store: S, clock: Clock, log: Lo
   const history = new History(store, clock);
   return {
     store,
-    dispatcher: store,
+    dispatcher: new StoreDispatcher(store),
     history,
     clock,
     log,
@@ -25,6 +26,6 @@ export function workerFacts<S extends TaskStore>(store: S, clock: Clock, log: Lo
 /** An engine on a store in memory, and what its workers are made of. */
 export function openEngine(clock: Clock, more: Partial<EngineOptions> = {}) {
   const facts = workerFacts(new MemoryStore(clock), clock, more.log);
-  const { store, history, log, project } = facts;
-  return { store, history, facts, engine: new Engine({ store, history, clock, log, project, ...more }) };
+  const { store, dispatcher, history, log, project } = facts;
+  return { store, history, facts, engine: new Engine({ store, dispatcher, history, clock, log, project, ...more }) };
 }

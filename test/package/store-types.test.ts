@@ -31,7 +31,7 @@ type Done = Promise<boolean>;
 type Ids = Promise<readonly string[]>;
 
 /** Somebody's own store: its verbs take and give what `meanwhile/testing` has names for, and nothing else. */
-class OwnStore implements TaskStore, Dispatcher {
+class OwnStore implements TaskStore {
   readonly #kept: MemoryStore;
 
   constructor(clock: Clock) {
@@ -49,7 +49,6 @@ class OwnStore implements TaskStore, Dispatcher {
   cancel = (scope: Scope, taskId: string, message: string): Done => this.#kept.cancel(scope, taskId, message);
   dropToken = (scope: Scope, taskId: string): Done => this.#kept.dropToken(scope, taskId);
   claim = (request: ClaimRequest): Promise<Task | undefined> => this.#kept.claim(request);
-  next = (request: ClaimRequest): Promise<Task | undefined> => this.#kept.next(request);
   onWork = (listener: () => void): (() => void) => this.#kept.onWork(listener);
   keepLeases = (worker: string, leaseMs: number, everyMs: number): (() => void | Promise<void>) =>
     this.#kept.keepLeases(worker, leaseMs, everyMs);

@@ -93,7 +93,7 @@ test.each(stores)(
     worker.start();
     await turn();
     const { claims, end } = await openWaits(store, 1, 1);
-    const looks = vi.spyOn(store, "next");
+    const looks = vi.spyOn(store, "claim");
     for (let n = 0; n < 100; n++) await store.report(claims[0] as Claim, { statusMessage: `${n}` });
     await turn();
     // Once a second it looks by itself.

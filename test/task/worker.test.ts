@@ -2,6 +2,8 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
 import type { Outcome } from "../../src/command/outcome.ts";
+import { StoreDispatcher } from "../../src/task/dispatcher.ts";
+import type { ClaimRequest } from "../../src/task/store.ts";
 import { Worker, type WorkerOptions } from "../../src/task/worker.ts";
 import { openEngine } from "../helpers/engine.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
@@ -59,11 +61,12 @@ test("stopping waits for a claim that is just being made", async () => {
   const { store, engine, createWorker, create } = setUp(nothing);
   const { taskId } = await create();
   const gate = Promise.withResolvers<void>();
-  const slow = {
-    next: (wish: Parameters<typeof store.next>[0]) => gate.promise.then(() => store.next(wish)),
-    onWork: () => () => undefined,
-  };
-  const worker = createWorker({ dispatcher: slow });
+  class Slow extends StoreDispatcher {
+    override next(wish: ClaimRequest) {
+      return gate.promise.then(() => super.next(wish));
+    }
+  }
+  const worker = createWorker({ dispatcher: new Slow(store) });
   worker.start();
   const stopped = worker.stop();
   gate.resolve();

@@ -2,7 +2,6 @@ import type { Clock } from "../../clock.ts";
 import type { Answer } from "../../command/context.ts";
 import { failpoint } from "../../failpoint.ts";
 import type { Logger } from "../../log.ts";
-import type { Dispatcher } from "../../task/dispatcher.ts";
 import type {
   CallerScope,
   Claim,
@@ -39,8 +38,8 @@ import { removeInPieces } from "./remove-in-pieces.ts";
 import { fromEnvironment, fromRules, fromShares, fromTask, type SqlValues, type TaskRow, toTask } from "./rows.ts";
 import { TaskFile } from "./task-file.ts";
 
-/** Tasks in one SQLite file, shared by as many processes as like. Store and dispatcher in one. */
-export class SqliteStore implements TaskStore, Dispatcher {
+/** Tasks in one SQLite file, shared by as many processes as like. */
+export class SqliteStore implements TaskStore {
   readonly #file: TaskFile;
   readonly #time: LocalClock;
   readonly #live: LiveCommands;
@@ -156,10 +155,6 @@ export class SqliteStore implements TaskStore, Dispatcher {
     );
     if (task !== undefined) this.#changed(task.taskId);
     return task;
-  }
-
-  next(request: ClaimRequest): Promise<Task | undefined> {
-    return this.claim(request);
   }
 
   onWork(listener: () => void): () => void {
