@@ -13,6 +13,11 @@ export type ServerHook = (server: McpServer, facts: { readonly era: "legacy" | "
 export interface UserConfig {
   /** How the server introduces itself. Default: meanwhile. */
   readonly name?: string;
+  /**
+   * What the project is called in a store that several machines share: a worker runs the tasks of projects of this name.
+   * Default: made of where its folders lie, which has to be the same everywhere then.
+   */
+  readonly project?: string;
   /** Told to clients when they connect: what the tools are for, what to use first. */
   readonly instructions?: string;
   /** Command folders, relative to the config file. Default: commands. */

@@ -7,6 +7,10 @@ export const verbs = {
     summary: "serve any MCP server, with tasks that last: wrap -- <command …> | --url <url> | --from <mcp.json>",
     load: () => import("./verbs/wrap.ts"),
   },
+  worker: {
+    summary: "run this project's tasks, and serve nobody: as many as you like, on one store",
+    load: () => import("./verbs/worker.ts"),
+  },
   call: {
     summary: "call a tool of any MCP server: call <url | command | socket> <tool> [key=value …]",
     load: () => import("./verbs/call.ts"),

@@ -15,6 +15,7 @@ export function toHomelessSettings(options: CheckedOptions, identity: ServerIden
   return {
     ...identity,
     store,
+    queue: options.queue,
     // Its tasks are known by its name alone, wherever it is started the next time.
     project: projectId(["a server in a program", identity.name]),
     environment: {},

@@ -6,6 +6,7 @@ import type { Command } from "../command/command.ts";
 import type { CommandSource } from "../command/source.ts";
 import { closest } from "../command/suggest.ts";
 import type { UserConfig } from "../config.ts";
+import { byStore, isQueue } from "../queue/open-dispatcher.ts";
 import { checkConfig } from "../settings/check-config.ts";
 import { memoryStore } from "../store/open.ts";
 import type { AppCaller } from "./app-caller.ts";
@@ -41,6 +42,11 @@ export interface SharedOptions extends Pick<UserConfig, SharedSetting> {
    * default, in memory: ":memory:".
    */
   readonly store?: string;
+  /**
+   * Who hands out tasks that several processes share: BullMQ at this address, postgres:// or redis://, or "store" for the
+   * store itself. Default: BullMQ in the database of a postgres:// store, where it is installed.
+   */
+  readonly queue?: string;
   /**
    * Who calls over HTTP, by the app's own authentication; undefined for somebody who may not come in. Without it nobody
    * is asked, and all callers are strangers to each other.
@@ -85,6 +91,10 @@ const sharedFields: Record<Exclude<keyof SharedOptions, SharedSetting>, OwnField
   store: {
     check: (value) => isText(value) && !/^[a-z][\w+.-]+:\/\//i.test(value as string),
     expected: `"${memoryStore}" or the path of a file; of databases there is none other yet`,
+  },
+  queue: {
+    check: (value) => typeof value === "string" && isQueue(value),
+    expected: `"${byStore}", or an address that begins with postgres:// or redis://`,
   },
   identify: { check: isFunction, expected: "a function (request) => caller, or undefined for one who may not come in" },
   publicUrl: { check: isAddress, expected: "an address that begins with http:// or https://" },

@@ -73,7 +73,7 @@ export function openBullQueue(bullmq: Bullmq, { url, name, onTrouble }: BullTerm
   };
 }
 
-const isRedis = (url: string) => /^rediss?:\/\//.test(url);
+const isRedis = (url: string) => /^rediss?:\/\//i.test(url);
 
 /** Beside the tables of the store, in a schema of their own. */
 function postgresOptions(url: string) {

@@ -30,9 +30,11 @@ export async function openDispatcher(store: TaskStore, terms: QueueTerms): Promi
   return new BullDispatcher({ store, openQueue, node: createId().slice(0, 12), clock, log });
 }
 
+export const isQueue = (value: string) => value === byStore || /^(postgres(ql)?|rediss?):\/\//i.test(value);
+
 /** What a setting names as the queue. Throws where that is none. */
 export function checkQueue(value: string, from: string): string {
-  if (value === byStore || /^(postgres(ql)?|rediss?):\/\//.test(value)) return value;
+  if (isQueue(value)) return value;
   throw new UsageError(
     `${from} must be an address that begins with postgres:// or redis://, or the word ${byStore}: then the store hands out its tasks itself.`,
   );

@@ -4,20 +4,22 @@ import path from "node:path";
 import { getHeapStatistics } from "node:v8";
 import { type Clock, systemClock } from "../clock.ts";
 import { ownCommand } from "../diagnose/diagnose-command.ts";
+import { messageOf } from "../errors.ts";
 import { type Logger, silentLog } from "../log.ts";
 import { packageFolder } from "../paths.ts";
 import { thisProgram } from "../program/program.ts";
 import { isPackFolder } from "../project/project.ts";
 import { rememberPlace } from "../project/stored-project.ts";
 import { describeWrap } from "../project/wrap.ts";
+import { byStore, openDispatcher } from "../queue/open-dispatcher.ts";
 import { publicSettings } from "../settings/public-settings.ts";
 import type { HomelessSettings, Settings } from "../settings/settings.ts";
-import { openStore, type Store } from "../store/open.ts";
+import { isAcrossMachines, openStore, type Store } from "../store/open.ts";
 import { childEnvironment, runVariable } from "../system/child-environment.ts";
 import { endStrays } from "../system/strays.ts";
 import { system } from "../system/system.ts";
 import { createWorkerName, isKnownDead } from "../system/worker-name.ts";
-import { type Dispatcher, StoreDispatcher } from "../task/dispatcher.ts";
+import type { Dispatcher } from "../task/dispatcher.ts";
 import { createIsolation } from "../task/isolated/isolation.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
 import { createTasks, type Tasks } from "../task/tasks.ts";
@@ -43,7 +45,7 @@ export async function openTasks(settings: Settings | HomelessSettings, options: 
   if (settings.home !== undefined) rememberPlace(settings.home, project, placeOf(settings));
   const tasks = createTasks({
     store,
-    dispatcher: options.dispatcher ?? new StoreDispatcher(store),
+    dispatcher: options.dispatcher ?? (await openQueue(settings, store, { clock, log })),
     clock,
     log,
     project,
@@ -55,10 +57,26 @@ export async function openTasks(settings: Settings | HomelessSettings, options: 
     deferral,
     questionMs: settings.questionSeconds * 1000,
     createWorkerName,
-    isDead: (worker) => isKnownDead(worker),
+    isDead: (worker) => isKnownDead(worker, { isOneMachine: !isAcrossMachines(settings.store) }),
+    ...(settings.home !== undefined && { concurrency: settings.concurrency, worksHere: settings.worksHere }),
     ...createIsolations(clock, log),
   });
   return { ...tasks, createWorker: (find) => tasks.createWorker((name) => find(name) ?? ownCommand(name)) };
+}
+
+/** Who hands out the tasks: what the settings name, else BullMQ in a database that is shared, where it is installed. */
+async function openQueue(
+  { queue, store, project }: Pick<Settings, "queue" | "store" | "project">,
+  opened: Store,
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+): Promise<Dispatcher> {
+  const terms = { project, clock, log };
+  if (queue !== undefined || !isAcrossMachines(store))
+    return await openDispatcher(opened, { ...terms, queue: queue ?? byStore });
+  return await openDispatcher(opened, { ...terms, queue: store }).catch((error: unknown) => {
+    log.info(`${messageOf(error)}. Until then the database itself hands out its tasks.`);
+    return openDispatcher(opened, { ...terms, queue: byStore });
+  });
 }
 
 /** Where a project lies, in words for a person. */

@@ -104,6 +104,10 @@ const packFields: Record<keyof PackConfig, Field> = {
 
 const fields: Record<keyof UserConfig, Field> = {
   name: { check: isText, expected: "text", isOpen: true },
+  project: {
+    check: (value) => typeof value === "string" && /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(value),
+    expected: "up to 64 letters, digits and . _ -",
+  },
   instructions: { check: isText, expected: "text", isOpen: true },
   commands: { check: (value) => Array.isArray(value) && value.every(isText), expected: "a list of folders" },
   env: {

@@ -3,6 +3,7 @@ import { UsageError } from "../errors.ts";
 import { type LogLevel, logLevels } from "../log.ts";
 import type { ProcessEnvironment } from "../paths.ts";
 import { thisProgram } from "../program/program.ts";
+import { checkQueue } from "../queue/open-dispatcher.ts";
 import { type DeferralRules, defaultDeferral } from "../task/deferral.ts";
 import { isPort, isSeconds, maxSeconds } from "./check-config.ts";
 
@@ -49,6 +50,12 @@ function toolsFrom(value: string | undefined): string[] | undefined {
       `${thisProgram.variable("AUTO_TASK_TOOLS")} must be tool names with commas between them, not "${value}".`,
     );
   return names.length === 0 ? undefined : names;
+}
+
+/** The queue that a variable names; undefined where it names none. */
+export function queueFrom(env: ProcessEnvironment): string | undefined {
+  const name = thisProgram.variable("QUEUE");
+  return env[name] ? checkQueue(env[name], name) : undefined;
 }
 
 /** The port that a variable names; undefined where it names none. */

@@ -14,6 +14,7 @@ export function publicSettings(settings: Settings): Readonly<Record<string, unkn
     mcp: _hook,
     version,
     store,
+    queue: _queue,
     project,
     daemon,
     configFile,
@@ -26,6 +27,8 @@ export function publicSettings(settings: Settings): Readonly<Record<string, unkn
     upstreams,
     upstreamPrefix,
     isWrap,
+    worksHere: _works,
+    concurrency: _concurrency,
     ...others
   } = settings;
   const { env: _names, named: env, ...process } = daemon;

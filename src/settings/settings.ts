@@ -20,12 +20,12 @@ import {
 import { readStoredConfig, readStoredNames, storeNames, unloadedNotice } from "../project/stored-project.ts";
 import { referencesIn } from "../project/variable-references.ts";
 import type { Wrap } from "../project/wrap.ts";
-import { storeOf } from "../store/open.ts";
+import { isAcrossMachines, storeOf } from "../store/open.ts";
 import type { DeferralRules } from "../task/deferral.ts";
 import { defaultQuestionMs } from "../task/limits.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
 import { checkConfig, expandHome } from "./check-config.ts";
-import { deferralFrom, levelFrom, portFrom, secondsFrom } from "./from-environment.ts";
+import { deferralFrom, levelFrom, portFrom, queueFrom, secondsFrom } from "./from-environment.ts";
 import { checkStored, isData, loadConfig, readJsonConfig } from "./load-config.ts";
 import { lookForNames, marksOfWrap, markValues } from "./names-read.ts";
 
@@ -37,8 +37,14 @@ export interface Settings {
   readonly home: Home;
   /** Where the tasks are kept: what it means is for `store/open.ts` to say. */
   readonly store: string;
+  /** Who hands out the tasks, as its setting says; undefined where nobody has said it. */
+  readonly queue: string | undefined;
   /** Names this set of folders and its config file: a worker runs only tasks of its own project. */
   readonly project: string;
+  /** False for a process that answers clients, and leaves all work to others. */
+  readonly worksHere: boolean;
+  /** How many tasks it runs at a time; undefined for as many as usual. */
+  readonly concurrency: number | undefined;
   /** The process that serves this project to stdio clients. */
   readonly daemon: {
     readonly key: string;
@@ -89,6 +95,7 @@ export interface HomelessSettings
     | "version"
     | "instructions"
     | "store"
+    | "queue"
     | "project"
     | "environment"
     | "toolPrefix"
@@ -117,6 +124,8 @@ export interface Flags {
   readonly port?: number;
   readonly host?: string;
   readonly allowAnonymous?: boolean;
+  readonly worksHere?: boolean;
+  readonly concurrency?: number;
   readonly scope?: ProjectScope;
   readonly wrap?: Wrap;
 }
@@ -207,13 +216,17 @@ function toSettings(
   const upstreams = wrap?.upstreams ?? config.upstreams ?? {};
   const named = countedNames(config.env ?? [], referencesIn(upstreams));
   const names = countedNames(named, namesRead(sources));
+  const store = storeOf(home, env, cwd);
   return {
     name: config.name ?? thisProgram.name,
     version: programVersion(),
     instructions: config.instructions,
     home,
-    store: storeOf(home, env, cwd),
-    project: projectId(projectParts(sources, configFile)),
+    store,
+    queue: queueFrom(env),
+    project: config.project ?? projectId(projectParts(sources, configFile)),
+    worksHere: flags.worksHere ?? true,
+    concurrency: flags.concurrency,
     daemon: {
       key: daemonKey({ sources, configFile, userConfigFile: home.configFile, env, names, salt: readSalt(home) }),
       isPackAlone: isPackAlone(sources, configFile),
@@ -221,7 +234,8 @@ function toSettings(
       named,
       idleMs: secondsFrom(env, thisProgram.variable("IDLE_SECONDS")) ?? defaultIdleMs,
     },
-    environment: { ...markValues(home, env, names), ...marksOfWrap(home, wrap) },
+    // Machines are expected to differ, and their homes mark the same value differently.
+    environment: isAcrossMachines(store) ? {} : { ...markValues(home, env, names), ...marksOfWrap(home, wrap) },
     configFile,
     commandFolders: sources.folders,
     bundled: sources.bundled,

@@ -75,3 +75,15 @@ export function refuseShared(file: string, cure: string, beside: readonly string
   ];
   refuse(system.refusalOf(parts.map((part) => ({ file: part, isRootTrusted: true, cure }))));
 }
+
+/** Whether a store is for several machines: then neither their clocks, nor their processes, nor their files tell much. */
+export function isAcrossMachines(store: string): boolean {
+  return /^postgres(ql)?:\/\//i.test(store);
+}
+
+/** A store's name for people: of a database, where it is, without the password. */
+export function describeStore(store: string): string {
+  if (!isAcrossMachines(store)) return store;
+  const { host, pathname } = new URL(store);
+  return `PostgreSQL ${host}${pathname}`;
+}

@@ -21,11 +21,15 @@ export function createWorkerName(on: System = system): string {
   return [hostname(), on.bootId(), process.pid, on.ownStart() ?? "-", on.pidNamespace(), id].join("|");
 }
 
-/** True only when the worker ran on this machine and its process is gone; false whenever that cannot be known. */
-export function isKnownDead(worker: string, on: System = system): boolean {
+/**
+ * True only when the worker ran on this machine and its process is gone; false whenever that cannot be known. Where
+ * machines share a store two of them may have one name, so that only the same boot is certainly the same machine.
+ */
+export function isKnownDead(worker: string, given: { on?: System; isOneMachine?: boolean } = {}): boolean {
+  const { on = system, isOneMachine = true } = given;
   const name = parse(worker);
   if (name === undefined || name.host !== hostname()) return false;
-  if (name.boot !== on.bootId()) return true;
+  if (name.boot !== on.bootId()) return isOneMachine;
   if (name.namespace !== on.pidNamespace()) return false;
   if (name.pid === process.pid) return name.startedAt !== (on.ownStart() ?? "-");
   if (!on.isAlive(name.pid)) return true;

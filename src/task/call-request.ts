@@ -108,3 +108,6 @@ export function joinedNote(task: Task, isRepeated: boolean, now: number): string
     ? `This idempotency key started the run ${seconds} s ago; a fresh key starts another.`
     : `Joined the run started ${seconds} s ago; _meta["meanwhile/new"]: true starts another.`;
 }
+
+/** Why a task is cancelled that its client could never find. */
+export const undelivered = "The client went away before it got the task's id.";

@@ -4,8 +4,15 @@ import type { Outcome } from "../command/outcome.ts";
 import { Cancelled, CommandError, isStoreError, ShuttingDown } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { Bells, type CallEvent, handOutReasons, listenFor, Mailbox } from "./call-events.ts";
-import { type CallEnding, type CallRequest, joinedNote, toCreation, type WhenAsked } from "./call-request.ts";
-import { createHere } from "./create-here.ts";
+import {
+  type CallEnding,
+  type CallRequest,
+  joinedNote,
+  toCreation,
+  undelivered,
+  type WhenAsked,
+} from "./call-request.ts";
+import { createHere, createOnRecord, whyOnRecord } from "./create-here.ts";
 import { Decisions, type Inline, nothingDeferred } from "./decisions.ts";
 import type { Decision, DeferralRules } from "./deferral.ts";
 import { dismissUnanswerable } from "./dismiss-unanswerable.ts";
@@ -13,7 +20,7 @@ import { EndedCall, type EndedCallOptions } from "./ended-call.ts";
 import type { Engine } from "./engine.ts";
 import type { HeldCall } from "./held-call.ts";
 import type { History } from "./history.ts";
-import { callPlaces, checkInputSize, checkTtl, TooManyCalls } from "./limits.ts";
+import { callPlaces, checkInputSize, checkTtl, longResultChars, TooManyCalls } from "./limits.ts";
 import type { Outlook } from "./outlook.ts";
 import { ProgressReader } from "./progress.ts";
 import { rulesOf } from "./retry.ts";
@@ -65,7 +72,8 @@ export class Calls {
     const decision = this.#decisions.decide(request, outlook);
     if (decision.kind === "now") return this.#defer(request, decision, outlook);
     this.#refuseTooMany(request.caller);
-    if (request.idempotencyKey !== undefined) return this.#runRemembered(request, decision);
+    const why = whyOnRecord(request, this.#options.worker);
+    if (why !== undefined) return this.#runOnRecord(request, decision, why);
     return this.#options.engine.mayJoin(request)
       ? this.#joinOrRun(request, decision, outlook)
       : this.#run(request, decision, outlook);
@@ -92,15 +100,9 @@ export class Calls {
     };
   }
 
-  /** To be remembered it has to be a task from the start, though it is answered like any call. */
-  async #runRemembered(request: CallRequest, decision: Inline): Promise<CallEnding> {
-    const { engine, worker } = this.#options;
-    const claim = { worker: worker.name, leaseMs: worker.leaseMs };
-    const { task, isJoined, isRepeated } = await engine.create(
-      toCreation(request, "its idempotency key has to be remembered"),
-      claim,
-    );
-    if (!isJoined) worker.runClaimed(task);
+  /** To be remembered, or run elsewhere, it is a task from the start, though it is answered like any call. */
+  async #runOnRecord(request: CallRequest, decision: Inline, reason: string): Promise<CallEnding> {
+    const { task, isJoined, isRepeated } = await createOnRecord(this.#options, toCreation(request, reason));
     return await this.#follow(task, request, decision, isJoined ? this.#joined(task, isRepeated) : undefined);
   }
 
@@ -172,7 +174,7 @@ export class Calls {
     request: CallRequest,
     decision: Inline,
   ): CallEnding | Promise<CallEnding> {
-    if (!call.isUnrecorded || sizeOf(outcome) > longChars) return this.#hold(call, request, decision);
+    if (!call.isUnrecorded || sizeOf(outcome) > longResultChars) return this.#hold(call, request, decision);
     call.remember(outcome);
     return this.#toEnded({ outcome });
   }
@@ -306,8 +308,12 @@ export class Calls {
         const waited = engine.wait(caller, begun.taskId, { until: isNews, signal: stop.signal, onTask });
         const event = await Promise.race([waited, mail.next()]);
         if (typeof event !== "string") {
-          if (isTerminal(event))
-            return this.#toEnded({ outcome: outcomeOf(event), taskId: event.taskId, note }, caller);
+          if (isTerminal(event)) {
+            // A task that was only made for the want of a worker here leaves nothing behind, as any call.
+            const isCalls = isOwn && request.idempotencyKey === undefined && !worker.runs(request.entry);
+            const record = isCalls ? { asideId: event.taskId } : { taskId: event.taskId };
+            return this.#toEnded({ outcome: outcomeOf(event), note, ...record }, caller);
+          }
           const open = openQuestions(event);
           for (const { key } of open) shown.add(key);
           const how = request.whenAsked(open);
@@ -342,9 +348,3 @@ export class Calls {
     return joinedNote(task, isRepeated, this.#options.clock.now());
   }
 }
-
-/** A result that is longer may have to wait for its client, and then it has to be somebody's. */
-const longChars = 64 * 1024;
-
-/** Why a task is cancelled that its client could never find. */
-export const undelivered = "The client went away before it got the task's id.";

@@ -1,9 +1,15 @@
+import type { CallRequest } from "./call-request.ts";
 import type { CreatedTask, CreateRequest, Engine } from "./engine.ts";
 import type { Worker } from "./worker.ts";
 
+interface Makers {
+  readonly engine: Engine;
+  readonly worker: Worker;
+}
+
 /** Makes a task: in one write with its claim where this process has a place for it, else for whoever has one. */
 export async function createHere(
-  { engine, worker }: { readonly engine: Engine; readonly worker: Worker },
+  { engine, worker }: Makers,
   creation: CreateRequest,
   isEndless: boolean,
 ): Promise<CreatedTask> {
@@ -16,4 +22,18 @@ export async function createHere(
   } finally {
     place?.giveBack();
   }
+}
+
+/** Why a call has to be a task from the start, though its client waits for it; undefined where it has not. */
+export function whyOnRecord({ entry, idempotencyKey }: CallRequest, worker: Worker): string | undefined {
+  if (idempotencyKey !== undefined) return "its idempotency key has to be remembered";
+  return worker.runs(entry) ? undefined : "it is run by another process";
+}
+
+/** Makes a task that this process runs at once, whether it has a place or not; where it runs none, for whoever does. */
+export async function createOnRecord({ engine, worker }: Makers, creation: CreateRequest): Promise<CreatedTask> {
+  const isHere = worker.runs(creation.entry);
+  const created = await engine.create(creation, isHere ? worker.claim : undefined);
+  if (isHere && !created.isJoined) worker.runClaimed(created.task);
+  return created;
 }

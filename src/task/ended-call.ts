@@ -7,6 +7,8 @@ export interface EndedCallOptions {
   readonly outcome: Outcome;
   /** The task it was, if it was one. */
   readonly taskId?: string;
+  /** The record of a task that is nobody's but this call's: it goes when the answer has left. */
+  readonly asideId?: string;
   /** A sentence for the caller: that it was joined to another run. */
   readonly note?: string | undefined;
   /** The run, where its record goes when its answer has left. */
@@ -40,13 +42,14 @@ export class EndedCall {
     this.note = options.note;
     this.outcome = outcome;
     this.#call = call;
-    this.isOnRecord = options.taskId !== undefined || call?.taskId !== undefined;
+    this.#asideId = options.asideId;
+    this.isOnRecord = (options.taskId ?? options.asideId) !== undefined || call?.taskId !== undefined;
   }
 
   /** Puts the result on record, and lets go of it. What cannot be put there stays. */
   async setAside(): Promise<void> {
     const call = this.#call;
-    if (this.taskId !== undefined) return this.#letGo();
+    if ((this.taskId ?? this.#asideId) !== undefined) return this.#letGo();
     if (call === undefined || this.#options.handOut === undefined || this.outcome.ending !== "completed") return;
     const task = await this.#options.handOut(call, "its client has yet to read the answers before it");
     if (task === undefined) return;

@@ -121,3 +121,6 @@ export class TooManyCalls extends CommandError {
     );
   }
 }
+
+/** A result that is longer may have to wait for its client, and then it has to be somebody's. */
+export const longResultChars = 64 * 1024;

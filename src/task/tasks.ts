@@ -40,6 +40,10 @@ export interface TasksParts {
   readonly isDebug: boolean;
   readonly deferral?: DeferralRules;
   readonly questionMs?: number;
+  /** How many tasks a worker runs at a time. */
+  readonly concurrency?: number | undefined;
+  /** False where all work is left to others; see `WorkerOptions`. */
+  readonly worksHere?: boolean;
   /** A name that no other worker has, nor ever had. */
   readonly createWorkerName: () => string;
   /** True when the process of a worker is certainly gone. */

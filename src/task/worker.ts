@@ -17,7 +17,9 @@ export interface WorkerOptions extends Omit<HeldCallOptions, "leaseMs" | "onClai
   readonly dispatcher: Dispatcher;
   readonly find: (command: string) => CatalogEntry | undefined;
   readonly leaseMs?: number;
-  readonly concurrency?: number;
+  readonly concurrency?: number | undefined;
+  /** False for a process that answers clients and leaves all work to others. */
+  readonly worksHere?: boolean;
   /** Begins when this worker is told to stop; shared with the engine, whose callers wait here. */
   readonly leaving?: Leaving;
 }
@@ -96,8 +98,18 @@ export class Worker {
     return this.#options.worker;
   }
 
-  get leaseMs(): number {
-    return this.#leaseMs;
+  /** The right under which a task is made that this worker runs. */
+  get claim(): { readonly worker: string; readonly leaseMs: number } {
+    return { worker: this.name, leaseMs: this.#leaseMs };
+  }
+
+  /** False where a command is run elsewhere. What belongs to somebody else's server is run where its connection is. */
+  runs({ command }: CatalogEntry): boolean {
+    return this.#takesWork || command.foreign !== undefined;
+  }
+
+  get #takesWork(): boolean {
+    return this.#options.worksHere !== false;
   }
 
   /** What it works on right now: calls that somebody waits for, and tasks, whoever began them. */
@@ -143,7 +155,7 @@ export class Worker {
     const giveBack = this.#isStarted && this.#isDry ? this.#places.keep(occupant) : undefined;
     if (giveBack === undefined) return undefined;
     return {
-      claim: { worker: this.name, leaseMs: this.#leaseMs },
+      claim: this.claim,
       begin: (task) => {
         giveBack();
         this.#places.serve(task.caller);
@@ -159,7 +171,7 @@ export class Worker {
   }
 
   start(): void {
-    if (this.#isStarted || this.isStopped) return;
+    if (this.#isStarted || this.isStopped || !this.#takesWork) return;
     this.#isStarted = true;
     this.#stopListening = this.#options.dispatcher.onWork(() => {
       this.#isDry = false;

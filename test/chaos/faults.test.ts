@@ -542,7 +542,7 @@ function startHere(store: Store, folder: string, judgedLeaseMs: number): () => P
     store,
     clock: systemClock,
     log: silentLog,
-    isDead: isKnownDead,
+    isDead: (name) => isKnownDead(name),
     leaseMs: judgedLeaseMs,
   });
   worker.start();

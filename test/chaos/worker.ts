@@ -36,7 +36,7 @@ const worker = new Worker({
   concurrency: 6,
   runIsolated: createIsolation({ clock, childFile, maxChildren: 2, killGroup: system.killGroup }),
 });
-const sweeper = new Sweeper({ store, dispatcher, clock, log: silentLog, isDead: isKnownDead, leaseMs });
+const sweeper = new Sweeper({ store, dispatcher, clock, log: silentLog, isDead: (name) => isKnownDead(name), leaseMs });
 worker.start();
 sweeper.start();
 

@@ -14,6 +14,7 @@ const isRoot = process.getuid?.() === 0;
 const typed: Record<VerbName, readonly string[]> = {
   serve: ["serve"],
   wrap: ["wrap", "--", "node", "--version"],
+  worker: ["worker"],
   call: ["call", ".", "config_path"],
   tools: ["tools"],
   init: ["init"],

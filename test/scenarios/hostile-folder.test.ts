@@ -104,6 +104,7 @@ const nobody = "00000000-0000-4000-8000-000000000000";
 const lines: Readonly<Record<keyof typeof verbs, readonly (readonly string[])[]>> = {
   serve: [["serve", "--help"]],
   wrap: [["wrap"], ["wrap", "--help"], ["wrap", "--from", "package.json"]],
+  worker: [["worker", "--help"]],
   call: [
     ["call", "--help"],
     ["call", "http://127.0.0.1:1/mcp", "evil_run"],

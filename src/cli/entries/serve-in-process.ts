@@ -14,6 +14,7 @@ import { toName } from "../../setup/launch.ts";
 import { openStore, type Store } from "../../store/open.ts";
 import { onStop } from "../../system/on-stop.ts";
 import { httpBanner } from "../screens/http-banner.ts";
+import { workerBanner } from "../screens/worker-banner.ts";
 import type { Terminal } from "../terminal.ts";
 
 /** How long open connections may take to close. */
@@ -61,6 +62,18 @@ export async function serveOverHttp(settings: Settings, terminal: Terminal): Pro
   await runtime.close(settings.graceSeconds * 1000);
   await Promise.race([door.close(), new Promise<void>((resolve) => runtime.clock.after(closeMs, resolve))]);
   return Exit.Ok;
+}
+
+/** `worker`: no door, and all the work. */
+export async function workUntilStopped(settings: Settings, terminal: Terminal): Promise<void> {
+  takeStdout(process);
+  const runtime = await open(settings, (log) => openStore(settings.store, { log }));
+  await runtime.tasks.start();
+  terminal.say(workerBanner({ settings, commands: runtime.catalog.entries.length }, terminal));
+  await new Promise<void>((resolve) => onStop(resolve));
+  terminal.say("Stopping.\n");
+  const { waiting } = await runtime.close(settings.graceSeconds * 1000);
+  if (waiting > 0) terminal.say(`${waiting} task${waiting === 1 ? "" : "s"} left for other workers.\n`);
 }
 
 async function open(settings: Settings, openFirst?: (log: Logger) => Promise<Store>): Promise<Runtime> {

@@ -9,6 +9,7 @@ import { isGiven, type TypedVerb } from "../verb.ts";
 const httpFlags = [
   flag("--port <number>", "HTTP port, 0 for any free one (default 7337)"),
   flag("--host <address>", "loopback address to listen on (default 127.0.0.1)"),
+  flag("--no-work", "answer clients and run nothing: workers on the same store do (see: worker)"),
   flag("--allow-anonymous", "let HTTP callers in without the home's token; they have no bundled commands"),
 ];
 
@@ -27,6 +28,7 @@ export async function serveWith(project: ProjectFlags, { options, terminal }: Ty
   if (options.http !== true && options.inProcess !== true) {
     const { word } = httpFlags.find((one) => isGiven(one.word, options)) ?? {};
     if (word !== undefined) throw new UsageError(`${word} is for --http.`);
+    if (options.work === false) throw new UsageError("--no-work is for --http.");
     const { runFront } = await import("../../daemon/front.ts");
     return (await runFront(project)) as ExitCode;
   }
@@ -40,6 +42,7 @@ export async function serveWith(project: ProjectFlags, { options, terminal }: Ty
       ...(port !== undefined && { port }),
       ...(options.host !== undefined && { host: options.host as string }),
       ...(options.allowAnonymous === true && { allowAnonymous: true }),
+      ...(options.work === false && { worksHere: false }),
     },
   });
   const { serveOverHttp, serveOverStdio } = await import("./serve-in-process.ts");

@@ -5,7 +5,7 @@ import { RequestError } from "../../errors.ts";
 import type { Budget } from "../../host/budget.ts";
 import type { Logger } from "../../log.ts";
 import type { CallEnding } from "../../task/call-request.ts";
-import { undelivered } from "../../task/calls.ts";
+import { undelivered } from "../../task/call-request.ts";
 import type { Engine } from "../../task/engine.ts";
 import { cancelLostTask } from "../parked-calls.ts";
 import { canAnswer } from "../questions.ts";
