@@ -5,7 +5,7 @@ export type { Envelope } from "../command/envelope.ts";
 export type { RunMessage } from "../command/outcome.ts";
 export type { SourcePlace } from "../command/place.ts";
 export { MemoryStore } from "../store/memory-store.ts";
-export { type Dispatcher, StoreDispatcher } from "../task/dispatcher.ts";
+export { type Dispatcher, StoreDispatcher, ticketOf } from "../task/dispatcher.ts";
 export { BadCursor } from "../task/limits.ts";
 export type {
   CallerScope,
@@ -43,6 +43,7 @@ export type {
 } from "../task/task.ts";
 export { apply, begin, type TaskEvent } from "../task/transitions.ts";
 export { type CallToolOptions, callTool } from "./call-tool.ts";
+export { type DispatcherCase, dispatcherCases, exerciseDispatcher, type OpenDispatchers } from "./dispatcher-suite.ts";
 export { FakeClock } from "./fake-clock.ts";
 export { createHarness, type Harness, type HarnessOptions } from "./harness.ts";
 export {

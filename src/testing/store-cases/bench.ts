@@ -35,6 +35,30 @@ export const question: Question = {
 
 export const accepted = { action: "accept", content: { pages: 3 } } as const;
 
+/** The facts of a task nobody has made yet; those of different numbers are no equal calls. */
+export function newTask(number: number, facts: Partial<NewTask> = {}): NewTask {
+  return {
+    taskId: `task-${number}`,
+    caller: "ada",
+    project: "home",
+    command: "text_count",
+    input: { page: number },
+    origin: { door: "mcp", folder: "/home/ada" },
+    digest: `digest-${number}`,
+    idempotencyKey: undefined,
+    reason: "asked for",
+    ttlMs,
+    estimateMs: undefined,
+    isEndless: false,
+    isProven: false,
+    rules: { isSafe: true, maxAttempts: 3, backoffMs: 1_000 },
+    isCall: false,
+    questions: [],
+    progressToken: undefined,
+    ...facts,
+  };
+}
+
 /** A store, a clock that stands still, and short ways to say the usual. */
 export class Bench {
   readonly store: TaskStore;
@@ -57,26 +81,7 @@ export class Bench {
   /** The facts of a task nobody has made yet; no two are equal calls. */
   fresh(facts: Partial<NewTask> = {}): NewTask {
     this.#made += 1;
-    return {
-      taskId: `task-${this.#made}`,
-      caller: "ada",
-      project: "home",
-      command: "text_count",
-      input: { page: this.#made },
-      origin: { door: "mcp", folder: "/home/ada" },
-      digest: `digest-${this.#made}`,
-      idempotencyKey: undefined,
-      reason: "asked for",
-      ttlMs,
-      estimateMs: undefined,
-      isEndless: false,
-      isProven: false,
-      rules: { isSafe: true, maxAttempts: 3, backoffMs: 1_000 },
-      isCall: false,
-      questions: [],
-      progressToken: undefined,
-      ...facts,
-    };
+    return newTask(this.#made, facts);
   }
 
   create(facts: Partial<NewTask> = {}, options: Partial<CreateOptions> = {}): Promise<Created> {
