@@ -1,0 +1,113 @@
+import { expect, onTestFinished, test, vi } from "vitest";
+import { defineCommand } from "../../src/command/command.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
+import { createHere, createOnRecord } from "../../src/task/create-here.ts";
+import { StoreDispatcher } from "../../src/task/dispatcher.ts";
+import { Engine } from "../../src/task/engine.ts";
+import type { ClaimRequest } from "../../src/task/store.ts";
+import { Worker, type WorkerOptions } from "../../src/task/worker.ts";
+import { workerFacts } from "../helpers/engine.ts";
+import { FakeClock } from "../helpers/fake-clock.ts";
+import { turns } from "../helpers/in-memory.ts";
+
+/** A worker for one command that goes on until it is told to end. */
+function setUp(options: Partial<WorkerOptions> = {}, store = new MemoryStore(new FakeClock())) {
+  const facts = workerFacts(store, new FakeClock());
+  const { history } = facts;
+  const engine = new Engine({ ...facts, maxLive: 1 });
+  const ends: (() => void)[] = [];
+  const command = defineCommand({
+    summary: "x",
+    effects: "read",
+    run: () => new Promise<object>((resolve) => ends.push(() => resolve({}))),
+  });
+  const entry = { command, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
+  const worker = new Worker({ ...facts, find: () => entry, ...options });
+  const claims = vi.spyOn(store, "claim");
+  const request = (caller: string) => ({ entry, input: {}, caller, reason: "test" });
+  onTestFinished(async () => {
+    for (const end of ends) end();
+    await worker.stop(0);
+    await history.flush();
+    await store.close();
+  });
+  return {
+    store,
+    engine,
+    worker,
+    claims,
+    ends,
+    request,
+    make: (caller = "ada") => createHere({ engine, worker }, request(caller), false),
+  };
+}
+
+test("where a worker has a place, a task is made and claimed in one, and runs", async () => {
+  const { worker, claims, make, ends } = setUp();
+  worker.start();
+  await turns();
+  claims.mockClear();
+  const { task } = await make();
+  expect(task).toMatchObject({ status: "working", fence: 1, lease: { worker: "w" } });
+  await turns();
+  expect({ begun: ends.length, claims: claims.mock.calls.length }).toEqual({ begun: 1, claims: 0 });
+});
+
+test("where it has none, a task waits in the queue until one is free", async () => {
+  const { worker, make, ends, engine } = setUp({ concurrency: 1 });
+  worker.start();
+  await turns();
+  const made = [await make("ada"), await make("bob"), await make("eve")];
+  // Who holds none may have one more, until there are twice as many.
+  expect(made.map(({ task }) => task.status)).toEqual(["working", "working", "queued"]);
+  ends[0]?.();
+  await turns(20);
+  expect(await engine.get("eve", made[2]?.task.taskId)).toMatchObject({ status: "working" });
+});
+
+test("nobody jumps a queue of which the worker has heard and that it has not looked at yet", async () => {
+  let gate = Promise.resolve();
+  const store = new MemoryStore(new FakeClock());
+  class Gated extends StoreDispatcher {
+    override next(request: ClaimRequest) {
+      return gate.then(() => super.next(request));
+    }
+  }
+  const { worker, engine, request, make } = setUp({ dispatcher: new Gated(store) }, store);
+  worker.start();
+  await turns();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  gate = promise;
+  // Made elsewhere: the worker hears of it, and is about to look.
+  await engine.create(request("bob"));
+  const { task } = await make("ada");
+  expect(task.status).toBe("queued");
+  resolve();
+  await turns(20);
+  expect(await engine.get("ada", task.taskId)).toMatchObject({ status: "working" });
+});
+
+test("a place that was kept for a task that is refused is free again", async () => {
+  const { worker, make } = setUp({ concurrency: 3 });
+  worker.start();
+  await turns();
+  const free = () => {
+    const places = Array.from({ length: 10 }, () => worker.keepPlace({ caller: "ada", isEndless: false }));
+    for (const place of places) place?.giveBack();
+    return places.filter((place) => place !== undefined).length;
+  };
+  expect(free()).toBe(3);
+  await make();
+  expect(free()).toBe(2);
+  await expect(make()).rejects.toThrow("There are 1 tasks");
+  expect(free()).toBe(2);
+});
+
+test("a worker that takes no work claims nothing, and what is called there waits for one that does", async () => {
+  const { engine, worker, request, make, ends } = setUp({ worksHere: false });
+  worker.start();
+  const made = await make();
+  const { task } = await createOnRecord({ engine, worker }, request("bob"));
+  await turns();
+  expect([made.task.status, task.status, ends.length]).toEqual(["queued", "queued", 0]);
+});
