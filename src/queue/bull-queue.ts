@@ -1,5 +1,7 @@
 import type { Job, Queue, Worker } from "bullmq";
 import { RuntimeError } from "../errors.ts";
+import { parseAddress } from "../store/postgres/address.ts";
+import { connectionTerms } from "../store/postgres/connection-terms.ts";
 
 /** What is asked of BullMQ: tickets are added at one end and taken at the other. */
 export interface BullQueue {
@@ -77,10 +79,10 @@ const isRedis = (url: string) => /^rediss?:\/\//i.test(url);
 
 /** Beside the tables of the store, in a schema of their own. */
 function postgresOptions(url: string) {
-  const address = new URL(url);
-  const schema = `${address.searchParams.get("schema") ?? "meanwhile"}_queue`;
-  for (const name of ["schema", "pool"]) address.searchParams.delete(name);
-  return { connectionString: String(address), schema, migrate: true, max: poolSize };
+  const { access, schema } = parseAddress(url);
+  // How numbers come, and how long an answer may take, is BullMQ's own affair.
+  const { types: _types, query_timeout: _limit, ...terms } = connectionTerms(access);
+  return { ...terms, schema: `${schema}_queue`, migrate: true, max: poolSize };
 }
 
 /** BullMQ, and what it reaches this address with. Throws, in one sentence, where one of them is not installed. */

@@ -7,12 +7,17 @@ export interface Migrations {
 }
 
 /** The changes a database of this version still needs. Refuses one that a newer Meanwhile has changed. */
-export function pendingMigrations(version: number, migrations: Migrations, file: string): readonly string[] {
+export function pendingMigrations(
+  version: number,
+  migrations: Migrations,
+  place: string,
+  kind: "file" | "database" = "file",
+): readonly string[] {
   const known = migrations.statements.length;
   if (version > known) {
     throw new RuntimeError(
       "SCHEMA_NEWER",
-      `${file} was written by a newer ${thisProgram.title} (schema ${version}, this one knows ${known}); update ${thisProgram.title}, or point ${thisProgram.variable("STORE")} at another file.`,
+      `${place} was written by a newer ${thisProgram.title} (schema ${version}, this one knows ${known}); update ${thisProgram.title}, or point ${thisProgram.variable("STORE")} at another ${kind}.`,
       {
         forClients: `The task database was written by a newer ${thisProgram.title} than this server's; whoever runs the server has to update it.`,
       },

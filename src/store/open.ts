@@ -2,14 +2,17 @@ import { existsSync } from "node:fs";
 import path from "node:path";
 import { type Clock, systemClock } from "../clock.ts";
 import { type Logger, silentLog } from "../log.ts";
+import { RuntimeError } from "../errors.ts";
 import { type Home, type ProcessEnvironment, refuse } from "../paths.ts";
 import { thisProgram } from "../program/program.ts";
 import { system } from "../system/system.ts";
 import type { TaskStore } from "../task/store.ts";
+import { isPostgresUrl, parseAddress } from "./postgres/address.ts";
+import type { PostgresStore } from "./postgres/postgres-store.ts";
 
 /**
  * Which store there is, and how to get at it. A store is named by one word, the setting `store`; that it is the path of
- * an SQLite file, or the memory of this process, is known here and below alone.
+ * an SQLite file, the URL of a PostgreSQL database, or the memory of this process, is known here and below alone.
  */
 
 /** Keeps nothing beyond the life of this process. */
@@ -34,20 +37,66 @@ export async function openStore(store: string, options: StoreOptions = {}): Prom
     const { MemoryStore } = await import("./memory-store.ts");
     return new MemoryStore(clock);
   }
+  if (isPostgresUrl(store)) {
+    const postgres = await openPostgres(store, clock, log);
+    if (!isPatient) await orClose(postgres);
+    return postgres;
+  }
+  refuseOtherUrl(store);
   const { SqliteStore } = await import("./sqlite/sqlite-store.ts");
   const opened = new SqliteStore(store, clock, log);
   if (!isPatient) opened.open();
   return opened;
 }
 
-/** Whether there is anything to open yet; makes nothing. */
+/** Its driver is there only where somebody has installed it. */
+async function openPostgres(url: string, clock: Clock, log: Logger): Promise<PostgresStore> {
+  const { missingDriver } = await import("./postgres/trouble.ts");
+  const loaded = await import("./postgres/postgres-store.ts").catch((error: unknown) => {
+    throw isMissing(error, "pg") ? missingDriver() : error;
+  });
+  return new loaded.PostgresStore(url, clock, log);
+}
+
+async function orClose(store: PostgresStore): Promise<void> {
+  await store.open().catch(async (error: unknown) => {
+    await store.close();
+    throw error;
+  });
+}
+
+function isMissing(error: unknown, name: string): boolean {
+  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
+  return code === "ERR_MODULE_NOT_FOUND" && String(message).includes(`'${name}'`);
+}
+
+/** True when a store's name is the path of a file, which may be resolved and looked at. */
+export function isStoreFile(store: string): boolean {
+  return store !== memoryStore && !isUrl(store);
+}
+
+function isUrl(store: string): boolean {
+  return /^[a-z][\w+.-]+:\/\//i.test(store);
+}
+
+function refuseOtherUrl(store: string): void {
+  if (!isUrl(store)) return;
+  throw new RuntimeError(
+    "STORE_UNAVAILABLE",
+    `Tasks are not kept in databases of the kind ${store.slice(0, store.indexOf(":"))}; set ${thisProgram.variable("STORE")} to the path of a file, or to postgres://….`,
+    { forClients: "The task database is of a kind that is not known; whoever runs the server has to name another." },
+  );
+}
+
+/** Whether there is anything to open yet; makes nothing. A database elsewhere is there, or says why it is not. */
 export async function storeExists(store: string): Promise<boolean> {
-  return store === memoryStore || existsSync(store);
+  return !isStoreFile(store) || existsSync(store);
 }
 
 /** Calls back, once, when somebody has taken away a store that was there; until the returned function is called. */
 export function onStoreGone(store: string, clock: Clock, listener: () => void): () => void {
   let cancel = () => {};
+  if (!isStoreFile(store)) return cancel;
   const look = () => {
     cancel = clock.after(goneCheckMs, () => (existsSync(store) ? look() : listener()));
   };
@@ -59,6 +108,7 @@ export function onStoreGone(store: string, clock: Clock, listener: () => void): 
 export function storeOf(home: Home, env: ProcessEnvironment, cwd: string): string {
   const named = env[thisProgram.variable("STORE")];
   if (!named) return home.tasksFile;
+  if (isUrl(named)) return named;
   const file = path.resolve(cwd, named);
   refuseShared(file, `set ${thisProgram.variable("STORE")} to a file in a folder of your own`);
   return file;
@@ -78,12 +128,11 @@ export function refuseShared(file: string, cure: string, beside: readonly string
 
 /** Whether a store is for several machines: then neither their clocks, nor their processes, nor their files tell much. */
 export function isAcrossMachines(store: string): boolean {
-  return /^postgres(ql)?:\/\//i.test(store);
+  return isPostgresUrl(store);
 }
 
 /** A store's name for people: of a database, where it is, without the password. */
 export function describeStore(store: string): string {
   if (!isAcrossMachines(store)) return store;
-  const { host, pathname } = new URL(store);
-  return `PostgreSQL ${host}${pathname}`;
+  return `PostgreSQL ${parseAddress(store).shown}`;
 }

@@ -26,6 +26,8 @@ const table: Record<string, readonly string[] | "*"> = {
   completion: ["command", "errors.ts", "clock.ts"],
   task: ["command", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
   "task/isolated": ["task", "command", "system", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
+  // A queue beside the store is reached as the store is.
+  queue: ["store", "task", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
   store: ["command", "task", "system", "errors.ts", "clock.ts", "log.ts", "paths.ts", "failpoint.ts"],
   testing: ["command", "task", "store", "project", "paths.ts", "clock.ts", "ids.ts", "errors.ts", "log.ts"],
   mcp: ["wire", "completion", "command", "task", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],

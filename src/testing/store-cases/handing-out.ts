@@ -293,31 +293,31 @@ export const handOutCases: readonly StoreCase[] = [
   }),
 
   onStore(
-    "mayHaveLive: true while a handed-out task of the command is live, and false before, after and of any other",
+    "mayHaveLive: true while a handed-out task of the command is live, and false before, after and of any other; always true of a store that cannot know",
     async (bench) => {
       const may = (command = "text_count", project = "home") => bench.store.mayHaveLive(project, command);
-      assert.equal(may(), false);
+      const otherwise = may();
       const call = await bench.journal();
-      assert.equal(may(), false);
+      assert.equal(may(), otherwise);
       await bench.store.handOut(call, terms);
-      assert.deepEqual([may(), may("other"), may("text_count", "away")], [true, false, false]);
+      assert.deepEqual([may(), may("other"), may("text_count", "away")], [true, otherwise, otherwise]);
       await bench.store.settle(call, done);
-      assert.equal(may(), false);
+      assert.equal(may(), otherwise);
       const task = await bench.make();
       assert.equal(may(), true);
       await bench.store.cancel(bench.scope(), task.taskId, "No longer needed.");
-      assert.equal(may(), false);
+      assert.equal(may(), otherwise);
     },
   ),
 
   onTwoStores(
-    "two stores: each knows at once of which commands the other has made and ended tasks",
+    "two stores: each knows at once of which commands the other has made and ended tasks, or says that it cannot know",
     async (one, other) => {
-      assert.equal(other.store.mayHaveLive("home", "text_count"), false);
+      const otherwise = other.store.mayHaveLive("home", "text_count");
       const task = await one.make();
       assert.equal(other.store.mayHaveLive("home", "text_count"), true);
       await one.store.cancel(one.scope(), task.taskId, "No longer needed.");
-      assert.equal(other.store.mayHaveLive("home", "text_count"), false);
+      assert.equal(other.store.mayHaveLive("home", "text_count"), otherwise);
     },
   ),
 ];

@@ -1,0 +1,63 @@
+import { randomUUID } from "node:crypto";
+import type { Created, CreateOptions } from "../../task/store.ts";
+import type { NewTask } from "../../task/task.ts";
+import type { Database, Query } from "./database.ts";
+import { fromNewTask, type SqlValues, type TaskRow, toTask } from "./rows.ts";
+
+/** What was made, or is there instead; and the ids of what had to go for it. */
+export interface Making {
+  readonly created: Created;
+  readonly forgotten: readonly string[];
+}
+
+interface MadeRow extends TaskRow {
+  readonly kind: "repeated" | "joined" | "full" | null;
+  readonly id: string | null;
+  readonly live: number;
+  readonly forgotten: readonly string[];
+}
+
+/** Makes a task, unless there is something instead of it, in one statement. */
+export function createTask(database: Database, fresh: NewTask, options: CreateOptions): Promise<Making> {
+  if (fresh.isCall && options.claim === undefined)
+    throw new Error("A call is journalled by whoever runs it, so it needs a claim.");
+  const values = {
+    ...fromNewTask(fresh, options.claim),
+    joinsEqual: options.joinsEqual,
+    maxLive: toLimit(options.maxLive),
+    maxWaiting: toLimit(options.maxWaiting),
+    keepCount: options.keeps === undefined ? null : toLimit(options.keeps.count),
+    keepBytes: options.keeps === undefined ? null : toLimit(options.keeps.bytes),
+    claimId: options.claim === undefined ? null : randomUUID(),
+  };
+  return database.patiently(async (query, isAgain) => {
+    const made = isAgain ? await findMade(query, values) : undefined;
+    for (let making = made; ; making = await make(query, values)) if (making !== undefined) return making;
+  });
+}
+
+/** Undefined when what was there instead went away in that instant. */
+async function make(query: Query, values: SqlValues): Promise<Making | undefined> {
+  const [row] = await query<MadeRow>("create", values);
+  if (row === undefined) return undefined;
+  const { kind, id, live, forgotten } = row;
+  if (kind === null) {
+    const task = toTask({ ...row, input: values.input as string });
+    return { created: { kind: "created", task }, forgotten };
+  }
+  if (kind === "full" && id === null) return { created: { kind, live }, forgotten };
+  const [found] = await query<TaskRow>("find", { taskId: id });
+  if (found === undefined) return undefined;
+  const task = toTask(found);
+  return { created: kind === "full" ? { kind, live, oldest: task } : { kind, task }, forgotten };
+}
+
+/** Ids are never used twice: a task of this one is what an earlier try has made, though nobody heard of it. */
+async function findMade(query: Query, { taskId, caller }: SqlValues): Promise<Making | undefined> {
+  const [row] = await query<TaskRow>("wasCreated", { taskId: taskId as string, caller: caller as string });
+  return row === undefined ? undefined : { created: { kind: "created", task: toTask(row) }, forgotten: [] };
+}
+
+function toLimit(limit = Number.MAX_SAFE_INTEGER): number {
+  return Math.min(limit, Number.MAX_SAFE_INTEGER);
+}

@@ -1,0 +1,26 @@
+import { Worker as Thread } from "node:worker_threads";
+import type { ServerAccess } from "./address.ts";
+
+export interface KeptLeases {
+  /** Goes from thread to thread in memory: never as an argument. */
+  readonly access: ServerAccess;
+  /** The statement that renews, which takes the lease's length and the worker. */
+  readonly text: string;
+  readonly worker: string;
+  readonly leaseMs: number;
+  readonly everyMs: number;
+}
+
+/** Starts the thread that renews a worker's leases; what is returned stops it, and resolves when it has ended. */
+export function startLeaseKeeper(leases: KeptLeases): () => Promise<void> {
+  const entry = import.meta.url.endsWith(".ts") ? "./heartbeat.ts" : "./postgres-heartbeat.js";
+  const thread = new Thread(new URL(entry, import.meta.url), { workerData: leases, stdout: true });
+  thread.unref();
+  thread.on("error", () => undefined);
+  const exited = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
+  return async () => {
+    thread.ref();
+    thread.postMessage("stop");
+    await exited;
+  };
+}

@@ -1,0 +1,74 @@
+import type { ClientBase } from "pg";
+import { pendingMigrations } from "../migrate.ts";
+import { tasks } from "./migrations/001-tasks.ts";
+import { unavailable } from "./trouble.ts";
+
+const migrations = { statements: [tasks] };
+/** Ours, so nobody else's by accident. */
+const versionTable = "meanwhile_schema";
+
+/** Whose schema, in which database. */
+export interface SchemaPlace {
+  readonly schema: string;
+  readonly shown: string;
+}
+
+/** Brings a schema up to date; makes it when it is missing. Several nodes may do so at once. */
+export async function migrate(client: ClientBase, place: SchemaPlace): Promise<void> {
+  let version = await readVersion(client, place);
+  while (pending(version, place).length > 0) version = await migrateOnce(client, place);
+}
+
+/** One change, whole or not at all; the version from then on. */
+async function migrateOnce(client: ClientBase, place: SchemaPlace): Promise<number> {
+  await client.query("begin");
+  try {
+    await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [`meanwhile migrate ${place.schema}`]);
+    const version = await readVersion(client, place);
+    const [next] = pending(version, place);
+    if (next !== undefined) {
+      if (version === 0) await begin(client, place);
+      await client.query(next.replaceAll("SCHEMA", `"${place.schema}"`));
+      await client.query(`update "${place.schema}".${versionTable} set version = ${version + 1}`);
+    }
+    await client.query("commit");
+    return next === undefined ? version : version + 1;
+  } catch (error) {
+    // Where even this fails, the connection is gone, and with it all of the transaction.
+    await client.query("rollback").catch(() => undefined);
+    throw error;
+  }
+}
+
+async function begin(client: ClientBase, { schema }: SchemaPlace): Promise<void> {
+  const { rowCount } = await client.query("select 1 from pg_namespace where nspname = $1", [schema]);
+  // Where it is there already its user need not be allowed to make one.
+  if (rowCount === 0) await client.query(`create schema "${schema}"`);
+  await client.query(`create table "${schema}".${versionTable} (version integer not null)`);
+  await client.query(`insert into "${schema}".${versionTable} values (0)`);
+}
+
+async function readVersion(client: ClientBase, place: SchemaPlace): Promise<number> {
+  const { rows } = await client.query<{ name: string }>(
+    "select relname as name from pg_class join pg_namespace on pg_namespace.oid = relnamespace where nspname = $1",
+    [place.schema],
+  );
+  const names = rows.map(({ name }) => name);
+  if (!names.includes(versionTable)) return refuseForeign(names, place);
+  const found = await client.query<{ version: number }>(`select version from "${place.schema}".${versionTable}`);
+  return found.rows[0]?.version ?? 0;
+}
+
+/** Another program's tables must not be taken for ours. */
+function refuseForeign(names: readonly string[], { schema, shown }: SchemaPlace): 0 {
+  const inTheWay = ["tasks", "inputs", "outcomes", "steps", "durations"].find((name) => names.includes(name));
+  if (inTheWay === undefined) return 0;
+  throw unavailable(
+    shown,
+    `its schema ${schema} has a table ${inTheWay} of another program, and nothing was changed; name another schema with ?schema= in the URL`,
+  );
+}
+
+function pending(version: number, { schema, shown }: SchemaPlace): readonly string[] {
+  return pendingMigrations(version, migrations, `The schema ${schema} of ${shown}`, "database");
+}

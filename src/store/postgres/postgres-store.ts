@@ -1,0 +1,276 @@
+import type { Clock } from "../../clock.ts";
+import type { Answer } from "../../command/context.ts";
+import { failpoint } from "../../failpoint.ts";
+import type { Logger } from "../../log.ts";
+import type {
+  CallerScope,
+  Claim,
+  ClaimRequest,
+  Created,
+  CreateOptions,
+  DurationCount,
+  ListFilter,
+  TaskPage,
+  TaskStore,
+} from "../../task/store.ts";
+import type {
+  EnvironmentMarks,
+  LimitedQuestion,
+  NewTask,
+  Task,
+  TaskOutcome,
+  TaskProgress,
+  TaskQuestion,
+  TaskRules,
+} from "../../task/task.ts";
+import { Listeners } from "../listeners.ts";
+import { parseAddress } from "./address.ts";
+import { answerQuestion, askQuestion, cancelledHead, lapseQuestions } from "./change-task.ts";
+import { ChangesElsewhere } from "./changes-elsewhere.ts";
+import { claimTask } from "./claim-task.ts";
+import { createTask } from "./create-task.ts";
+import { Database } from "./database.ts";
+import { interruptedWords } from "./interrupt.ts";
+import { startLeaseKeeper } from "./lease-keeper.ts";
+import { readPage } from "./read-page.ts";
+import { recordDurations } from "./record-durations.ts";
+import { fromEnvironment, fromRules, type SqlValues, type TaskRow, toTask } from "./rows.ts";
+import type { StatementName } from "./statements.ts";
+
+/** Rows that go at once, so that nobody waits long for those that are locked meanwhile. */
+const removedAtOnce = 250;
+
+/** Tasks in one PostgreSQL schema, shared by as many nodes as like, by its clock. Store and dispatcher in one. */
+export class PostgresStore implements TaskStore {
+  readonly #database: Database;
+  readonly #listeners = new Listeners();
+  readonly #elsewhere: ChangesElsewhere;
+
+  constructor(url: string, clock: Clock, log: Logger) {
+    this.#database = new Database(parseAddress(url), clock, log);
+    this.#elsewhere = new ChangesElsewhere(this.#database, clock, this.#listeners);
+  }
+
+  /** Connects, unless it has. Rejects when the database cannot be used; the next one who needs it tries again. */
+  open(): Promise<void> {
+    return this.#database.open();
+  }
+
+  now(): number {
+    return this.#database.time.now();
+  }
+
+  async create(fresh: NewTask, options: CreateOptions): Promise<Created> {
+    const { created, forgotten } = await createTask(this.#database, fresh, options);
+    if (created.kind === "created") {
+      for (const taskId of forgotten) this.#changed(taskId);
+      this.#changed(fresh.taskId, options.claim === undefined);
+    }
+    return created;
+  }
+
+  get(scope: CallerScope, taskId: string): Promise<Task | undefined> {
+    return this.#find("get", { caller: scope.caller, taskId });
+  }
+
+  async list(scope: CallerScope, filter: ListFilter): Promise<TaskPage> {
+    return await readPage(this.#database, scope.caller, filter);
+  }
+
+  findEqual(
+    scope: CallerScope,
+    project: string,
+    digest: string,
+    environment?: EnvironmentMarks,
+  ): Promise<Task | undefined> {
+    const values = { caller: scope.caller, project, digest, environment: fromEnvironment(environment) };
+    return this.#find("findEqual", values);
+  }
+
+  /** What other nodes have made in this instant is never known without asking. */
+  mayHaveLive(): boolean {
+    return true;
+  }
+
+  async answer(scope: CallerScope, taskId: string, key: string, answer: Answer): Promise<boolean> {
+    return this.#told(taskId, await answerQuestion(this.#database, scope, { taskId, key, answer }), true);
+  }
+
+  async cancel(scope: CallerScope, taskId: string, message: string): Promise<boolean> {
+    const values = { taskId, caller: scope.caller, statusMessage: message, outcomeHead: cancelledHead(message) };
+    return this.#told(taskId, await this.#write("cancel", values, "wasCancelled"));
+  }
+
+  async dropToken(scope: CallerScope, taskId: string): Promise<boolean> {
+    return await this.#write("dropToken", { taskId, caller: scope.caller });
+  }
+
+  async claim(request: ClaimRequest): Promise<Task | undefined> {
+    const task = await claimTask(this.#database, request);
+    if (task !== undefined) this.#changed(task.taskId);
+    return task;
+  }
+
+  onWork(listener: () => void): () => void {
+    this.#elsewhere.watch();
+    return this.#listeners.addForWork(listener);
+  }
+
+  keepLeases(worker: string, leaseMs: number, everyMs: number): () => Promise<void> {
+    const { access } = this.#database.address;
+    return startLeaseKeeper({ access, text: this.#database.textOf("renew"), worker, leaseMs, everyMs });
+  }
+
+  async report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }): Promise<boolean> {
+    const progress = news.progress === undefined ? null : JSON.stringify(news.progress);
+    const values = { ...claim, progress, statusMessage: news.statusMessage ?? null };
+    return this.#told(claim.taskId, await this.#write("report", values));
+  }
+
+  async ask(claim: Claim, question: LimitedQuestion): Promise<TaskQuestion | undefined> {
+    const asked = await askQuestion(this.#database, claim, question);
+    if (asked !== undefined) this.#changed(claim.taskId);
+    return asked;
+  }
+
+  async settle(claim: Claim, outcome: TaskOutcome): Promise<boolean> {
+    const statusMessage = outcome.ending === "completed" ? null : outcome.message;
+    const values = { ...claim, status: outcome.ending, outcome: JSON.stringify(outcome), statusMessage };
+    return this.#told(claim.taskId, await this.#write("settle", values, "wasSettled"));
+  }
+
+  async retryLater(claim: Claim, delayMs: number, why: string): Promise<boolean> {
+    const values = { ...claim, delayMs: Math.round(delayMs), why };
+    return this.#told(claim.taskId, await this.#write("retryLater", values, "wasReleased"), true);
+  }
+
+  async giveBack(claim: Claim, why?: string): Promise<boolean> {
+    return this.#told(claim.taskId, await this.#write("giveBack", { ...claim, why: why ?? null }, "wasReleased"), true);
+  }
+
+  async handOut(
+    claim: Claim,
+    terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules },
+  ): Promise<boolean> {
+    const values = { ...claim, reason: terms.reason, ttlMs: terms.ttlMs, ...fromRules(terms.rules) };
+    return this.#told(claim.taskId, await this.#write("handOut", values, "wasHandedOut"));
+  }
+
+  async forget(claim: Claim): Promise<boolean> {
+    const isForgotten = await this.#database.patiently(
+      async (query, isAgain) =>
+        (await query("forget", { ...claim })).length > 0 ||
+        (isAgain && (await query("isThere", { ...claim })).length === 0),
+    );
+    return this.#told(claim.taskId, isForgotten);
+  }
+
+  async keepStep(claim: Claim, name: string, json: string, rules?: Pick<TaskRules, "isSafe">): Promise<boolean> {
+    return await this.#write("keepStep", { ...claim, name, value: json, isSafe: rules?.isSafe ?? null });
+  }
+
+  async steps(taskId: string): Promise<ReadonlyMap<string, string>> {
+    const rows = await this.#database.query<{ name: string; value: string }>("steps", { taskId });
+    return new Map(rows.map(({ name, value }) => [name, value]));
+  }
+
+  async workers(): Promise<readonly string[]> {
+    return (await this.#database.query<{ worker: string }>("workers", {})).map(({ worker }) => worker);
+  }
+
+  async interrupt(worker?: string): Promise<readonly string[]> {
+    const ids = await this.#ids("interrupt", { ...interruptedWords(), worker: worker ?? null });
+    for (const id of ids) this.#changed(id, true);
+    return ids;
+  }
+
+  async lapse(): Promise<readonly string[]> {
+    const ids = await lapseQuestions(this.#database);
+    for (const id of ids) this.#changed(id);
+    return ids;
+  }
+
+  async sweep(): Promise<number> {
+    return (await this.#removeInPieces("sweep", {})).length;
+  }
+
+  async prune({ caller }: CallerScope, taskId?: string): Promise<number> {
+    const ids = await (taskId === undefined
+      ? this.#removeInPieces("prune", { caller })
+      : this.#ids("pruneOne", { caller, taskId }));
+    for (const id of ids) this.#changed(id);
+    return ids.length;
+  }
+
+  /** The clock is the database's, and that one's operator looks after it. */
+  async putRight(): Promise<number> {
+    return 0;
+  }
+
+  async recordDurations(counts: readonly DurationCount[]): Promise<void> {
+    if (counts.length > 0) await recordDurations(this.#database, counts);
+  }
+
+  async durations(command?: string): Promise<readonly DurationCount[]> {
+    return await this.#database.query<DurationCount>("durations", { command: command ?? null });
+  }
+
+  onChange(listener: (taskId: string | undefined) => void, taskId?: string): () => void {
+    this.#elsewhere.watch();
+    return this.#listeners.add(listener, taskId);
+  }
+
+  watchClosely(isWaiting: boolean): void {
+    this.#elsewhere.watchClosely(isWaiting);
+  }
+
+  async close(): Promise<void> {
+    this.#listeners.clear();
+    await this.#elsewhere.stop();
+    await this.#database.close();
+  }
+
+  async #find(name: StatementName, values: SqlValues): Promise<Task | undefined> {
+    const [row] = await this.#database.query<TaskRow>(name, values);
+    return row === undefined ? undefined : toTask(row);
+  }
+
+  async #ids(name: StatementName, values: SqlValues): Promise<string[]> {
+    return (await this.#database.query<{ task_id: string }>(name, values)).map((row) => row.task_id);
+  }
+
+  /**
+   * One transition; true when it was ours. After a try of which nobody knows what came of it, `wasDone` looks whether
+   * that was it.
+   */
+  async #write(name: StatementName, values: SqlValues, wasDone?: StatementName): Promise<boolean> {
+    return await this.#database.patiently(
+      async (query, isAgain) =>
+        (await query(name, values)).length > 0 ||
+        (isAgain && wasDone !== undefined && (await query(wasDone, values)).length > 0),
+    );
+  }
+
+  async #removeInPieces(name: "sweep" | "prune", values: SqlValues): Promise<string[]> {
+    const removed: string[] = [];
+    for (;;) {
+      const piece = await this.#ids(name, { ...values, limit: removedAtOnce });
+      removed.push(...piece);
+      if (piece.length < removedAtOnce) return removed;
+    }
+  }
+
+  /** Listeners hear of it once it is committed; after some, somebody may have work. */
+  #told(taskId: string, isDone: boolean, isWork = false): boolean {
+    if (isDone) {
+      failpoint("before-notify");
+      this.#changed(taskId, isWork);
+    }
+    return isDone;
+  }
+
+  #changed(taskId: string, isWork = false): void {
+    this.#listeners.tell(taskId, isWork);
+    this.#elsewhere.tell(taskId, isWork);
+  }
+}

@@ -1,0 +1,178 @@
+import type { ClaimShares, CreateOptions } from "../../task/store.ts";
+import {
+  type EnvironmentMarks,
+  isTerminal,
+  type NewTask,
+  openQuestions,
+  type Task,
+  type TaskQuestion,
+  type TaskRules,
+} from "../../task/task.ts";
+import { fromExactText, toExactText } from "../exact-text.ts";
+
+/** A row of the tasks table, as the driver gives it; with input and outcome where they were asked for. */
+export interface TaskRow {
+  readonly number: number;
+  readonly task_id: string;
+  readonly caller: string;
+  readonly project: string;
+  readonly command: string;
+  readonly digest: string;
+  readonly idempotency_key: string | null;
+  readonly input?: string | null;
+  readonly reason: string;
+  readonly ttl_ms: number;
+  readonly estimate_ms: number | null;
+  readonly is_safe: boolean;
+  readonly max_attempts: number;
+  readonly backoff_ms: number;
+  readonly status: Task["status"];
+  readonly status_message: string | null;
+  readonly version: number;
+  readonly fence: number;
+  readonly attempts: number;
+  readonly crashes: number;
+  readonly not_before: number;
+  readonly worker: string | null;
+  readonly lease_until: number | null;
+  readonly progress: string | null;
+  readonly questions: string;
+  readonly outcome?: string | null;
+  readonly created_at: number;
+  readonly updated_at: number;
+  readonly started_at: number | null;
+  readonly finished_at: number | null;
+  readonly expires_at: number | null;
+  readonly is_call: boolean;
+  /** JSON: 7 and "7" are different tokens. */
+  readonly progress_token: string | null;
+  readonly door: string;
+  readonly folder: string | null;
+  readonly is_endless: boolean;
+  readonly is_proven: boolean;
+  readonly environment: string | null;
+  readonly client: string | null;
+}
+
+export type SqlValue = string | number | boolean | null | readonly string[] | readonly number[];
+export type SqlValues = Readonly<Record<string, SqlValue>>;
+
+/** A new task as the database takes it; when it begins, the database says. */
+export function fromNewTask(fresh: NewTask, claim: CreateOptions["claim"]): SqlValues {
+  const isHeld = claim !== undefined;
+  return {
+    taskId: fresh.taskId,
+    caller: fresh.caller,
+    project: fresh.project,
+    command: fresh.command,
+    digest: fresh.digest,
+    idempotencyKey: fresh.idempotencyKey ?? null,
+    input: JSON.stringify(fresh.input ?? {}),
+    reason: fresh.reason,
+    ttlMs: fresh.ttlMs,
+    estimateMs: fresh.estimateMs ?? null,
+    ...fromRules(fresh.rules),
+    status: isHeld ? "working" : "queued",
+    fence: isHeld ? 1 : 0,
+    attempts: isHeld ? 1 : 0,
+    worker: claim?.worker ?? null,
+    leaseMs: claim?.leaseMs ?? null,
+    ageMs: fresh.ageMs ?? 0,
+    isCall: fresh.isCall,
+    ...fromQuestions(fresh.questions),
+    progressToken: fresh.progressToken === undefined ? null : JSON.stringify(fresh.progressToken),
+    door: fresh.origin.door,
+    folder: fresh.origin.folder ?? null,
+    isEndless: fresh.isEndless,
+    isProven: fresh.isProven,
+    environment: fromEnvironment(fresh.environment),
+    client: fresh.origin.client === undefined ? null : JSON.stringify(fresh.origin.client),
+  };
+}
+
+/** Questions, and what is counted and looked for without reading them. */
+export function fromQuestions(questions: readonly TaskQuestion[]): SqlValues {
+  const open = openQuestions({ questions });
+  const limits = open.flatMap(({ until }) => (until === undefined ? [] : [until]));
+  return {
+    questions: JSON.stringify(questions),
+    openQuestions: open.length,
+    lapsesAt: limits.length === 0 ? null : Math.min(...limits),
+  };
+}
+
+/** Without any variables it is the same as none. Compared as `jsonb`, which takes only text that can be kept. */
+export function fromEnvironment(environment: EnvironmentMarks | undefined): string | null {
+  const marks = Object.entries(environment ?? {}).map((entry) => entry.map(toExactText));
+  return marks.length === 0 ? null : JSON.stringify(Object.fromEntries(marks));
+}
+
+export function fromRules(rules: TaskRules): SqlValues {
+  return { isSafe: rules.isSafe, maxAttempts: rules.maxAttempts, backoffMs: rules.backoffMs };
+}
+
+/** Who may be served now, and in which order, as the database takes it; null, which nobody is unlike, for everybody. */
+export function fromShares({ full = [], fullOfEndless = [], turns = [] }: Partial<ClaimShares> = {}): SqlValues {
+  return {
+    full: full === "everybody" ? null : full,
+    fullOfEndless: fullOfEndless === "everybody" ? null : fullOfEndless,
+    turnsOf: turns.map(([caller]) => caller),
+    turns: turns.map(([, turn]) => turn),
+  };
+}
+
+/** A row as the engine knows it. */
+export function toTask(row: TaskRow): Task {
+  const state = {
+    taskId: row.task_id,
+    caller: row.caller,
+    project: row.project,
+    command: row.command,
+    input: typeof row.input === "string" ? JSON.parse(row.input) : undefined,
+    origin: {
+      door: row.door === "terminal" ? ("terminal" as const) : ("mcp" as const),
+      folder: row.folder ?? undefined,
+      ...(row.client !== null && { client: JSON.parse(row.client) }),
+    },
+    digest: row.digest,
+    idempotencyKey: row.idempotency_key ?? undefined,
+    reason: row.reason,
+    ttlMs: row.ttl_ms,
+    estimateMs: row.estimate_ms ?? undefined,
+    rules: { isSafe: row.is_safe, maxAttempts: row.max_attempts, backoffMs: row.backoff_ms },
+    createdAt: row.created_at,
+    isCall: row.is_call,
+    progressToken: row.progress_token === null ? undefined : JSON.parse(row.progress_token),
+    isEndless: row.is_endless,
+    isProven: row.is_proven,
+    environment: row.environment === null ? undefined : toEnvironment(row.environment),
+    version: row.version,
+    fence: row.fence,
+    attempts: row.attempts,
+    crashes: row.crashes,
+    notBefore: row.not_before,
+    status: row.status,
+    statusMessage: row.status_message ?? undefined,
+    progress: row.progress === null ? undefined : JSON.parse(row.progress),
+    questions: JSON.parse(row.questions),
+    updatedAt: row.updated_at,
+    startedAt: row.started_at ?? undefined,
+  };
+  if (row.finished_at === null)
+    return {
+      ...state,
+      lease: row.worker === null ? undefined : { worker: row.worker, until: row.lease_until ?? 0 },
+    } as Task;
+  const ended = {
+    ...state,
+    outcome: typeof row.outcome === "string" ? JSON.parse(row.outcome) : undefined,
+    finishedAt: row.finished_at,
+    expiresAt: row.expires_at ?? 0,
+  } as Task;
+  return isTerminal(ended) ? ended : (state as Task);
+}
+
+function toEnvironment(json: string): EnvironmentMarks {
+  const marks = Object.entries(JSON.parse(json) as EnvironmentMarks);
+  return Object.fromEntries(marks.map((entry) => entry.map(fromExactText)));
+}

@@ -1,0 +1,246 @@
+/**
+ * Every statement, whole, named for its verb: SQLite's say the same. A transition is one guarded statement; no row means
+ * that somebody else was first. `SCHEMA` stands for the schema's name and `:name` for a value. Time is the database's
+ * own, `now_ms()`, and the same all through a statement; `holds` is the guard of everything a worker writes.
+ */
+const now = "SCHEMA.now_ms()";
+const live = "finished_at is null";
+const holds = "task_id = :taskId and fence = :fence and worker is not null and finished_at is null";
+/** Open questions outlive the worker that asked them. */
+const waitingStatus = "case when open_questions > 0 then 'input_required' else 'queued' end";
+const fits = "SCHEMA.fits(environment, :environment)";
+/** What nobody was told of, or could be told again, waits for no disk. */
+const quickly = "(select set_config('synchronous_commit', 'off', true)) is not null";
+const changed = `updated_at = ${now}, version = version + 1`;
+const released = "worker = null, lease_until = null, claim_id = null";
+const ended = `${released}, lapses_at = null, finished_at = ${now}, expires_at = ${now} + ttl_ms, ${changed}`;
+
+/** A row as it is listed, counted and claimed; never `*`, which would mean another thing after a migration. */
+const columns = [
+  ..."number task_id caller project command digest idempotency_key reason ttl_ms estimate_ms is_safe".split(" "),
+  ..."max_attempts backoff_ms status status_message version fence attempts crashes not_before worker".split(" "),
+  ..."lease_until progress questions created_at updated_at started_at finished_at expires_at is_call".split(" "),
+  ..."progress_token door folder is_endless is_proven environment client".split(" "),
+].join(", ");
+const whole = `${columns.replace("number", "t.number")}, i.input, o.outcome from SCHEMA.tasks as t
+    left join SCHEMA.inputs as i on i.number = t.number left join SCHEMA.outcomes as o on o.number = t.number`;
+
+const claimed = `
+      status = 'working', fence = fence + 1, attempts = attempts + 1, worker = :worker, lease_until = ${now} + :leaseMs, claim_id = :claimId,
+      started_at = coalesce(started_at, ${now}), status_message = null, ${changed}`;
+/** Steps end with their task, and its outcome begins: with the row, or not at all. */
+const settled = `
+    kept as (insert into SCHEMA.outcomes (number, outcome) select number, outcome from over),
+    dropped as (delete from SCHEMA.steps where number in (select number from over))
+    select task_id from over`;
+const cancelledOutcome = `:outcomeHead::text || coalesce(${now} - started_at, 0) || '}'`;
+const isLost = `worker is not null and ${live} and (worker = :worker or (:worker::text is null and lease_until < ${now}))`;
+const mayRunAgain = "not is_call and is_safe and crashes + 1 < :maxCrashes";
+const giveUpOutcome = "case when is_call then :call when is_safe then :crashed else :unknown end";
+
+export const statements = {
+  now: `select ${now} as now`,
+
+  create: `
+    with instead as materialized (
+      select kind, id, live from SCHEMA.instead_of(:caller, :project, :digest, :idempotencyKey, :isCall, :joinsEqual, :environment, :maxLive, :maxWaiting)),
+    begun as (select floor(${now} - :ageMs::float8 + 0.5)::bigint as at),
+    made as (
+      insert into SCHEMA.tasks (task_id, caller, project, command, digest, idempotency_key, reason, ttl_ms, estimate_ms,
+             is_safe, max_attempts, backoff_ms, status, fence, attempts, worker, lease_until, claim_id,
+             not_before, created_at, updated_at, started_at, is_call, questions, open_questions, lapses_at, bytes,
+             progress_token, door, folder, is_endless, is_proven, environment, client)
+      select :taskId, :caller, :project, :command, :digest, :idempotencyKey, :reason, :ttlMs, :estimateMs,
+             :isSafe, :maxAttempts, :backoffMs, :status, :fence, :attempts, :worker, ${now} + :leaseMs::bigint, :claimId,
+             at, at, at, case when :worker::text is null then null else at end, :isCall, :questions, :openQuestions, :lapsesAt, octet_length(:input),
+             :progressToken, :door, :folder, :isEndless, :isProven, :environment, :client
+      from begun where not exists (select 1 from instead)
+      returning ${columns}),
+    put as (insert into SCHEMA.inputs (number, input) select number, :input from made),
+    forgotten as (
+      delete from SCHEMA.tasks
+      where :keepCount::bigint is not null and not exists (select 1 from instead) and number in (
+        select number
+        from (select number, row_number() over latest as place, sum(bytes + octet_length(questions)) over latest as size
+              from SCHEMA.tasks where caller = :caller and finished_at is not null
+              window latest as (order by finished_at desc, number desc rows unbounded preceding)) as own
+        where place > :keepCount or size > :keepBytes)
+      returning task_id)
+    select instead.*, made.*, array(select task_id from forgotten) as forgotten
+    from (select 1) as one left join instead on true left join made on true`,
+  wasCreated: `select ${whole} where task_id = :taskId and caller = :caller`,
+
+  find: `select ${whole} where task_id = :taskId`,
+  findEqual: `select ${whole} where caller = :caller and project = :project and digest = :digest and ${live} and not is_call and ${fits} order by t.number limit 1`,
+  get: `select ${whole} where task_id = :taskId and caller = :caller and (expires_at is null or expires_at > ${now})`,
+  versions: "select task_id, version from SCHEMA.tasks where task_id = any(:taskIds::text[])",
+  list: `
+    select ${columns} from SCHEMA.tasks
+    where caller = :caller and number < :before and (expires_at is null or expires_at > ${now})
+      and (:project::text is null or project = :project)
+      and (:statuses::text[] is null or status = any(:statuses))
+      and ${fits}
+      and (:withCalls or not is_call or finished_at is not null)
+    order by number desc limit :limit`,
+
+  /**
+   * Of each caller's queue only the first few are looked at, however long it is: as many as nodes may be claiming at
+   * this instant. `seen` without a task means that others are just taking those that were seen.
+   */
+  claim: `
+    with recursive waiting (is_endless, caller) as (
+      select kind, (select min(caller) from SCHEMA.tasks where status = 'queued' and project = :project and is_endless = kind)
+      from (values (false), (true)) as kinds (kind)
+      union all
+      select is_endless, (select min(later.caller) from SCHEMA.tasks as later
+              where later.status = 'queued' and later.project = :project and later.is_endless = waiting.is_endless and later.caller > waiting.caller)
+      from waiting where caller is not null),
+    ready as materialized (
+      select first.number, first.not_before, coalesce((:turns::float8[])[array_position(:turnsOf::text[], waiting.caller)], 0) as turn
+      from waiting cross join lateral (
+        select number, not_before from SCHEMA.tasks as queued
+        where status = 'queued' and project = :project and queued.is_endless = waiting.is_endless and queued.caller = waiting.caller
+          and not_before <= ${now} and task_id <> all(:except::text[]) and ${fits}
+        order by not_before, number limit 8) as first
+      where case when waiting.is_endless then waiting.caller <> all(:fullOfEndless::text[]) else waiting.caller <> all(:full::text[]) end),
+    picked as (
+      select t.number from ready join SCHEMA.tasks as t using (number)
+      where t.status = 'queued' and t.not_before <= ${now}
+      order by ready.turn, ready.not_before, ready.number limit 1 for update of t skip locked),
+    taken as (
+      update SCHEMA.tasks set ${claimed}
+      where number = (select number from picked) and status = 'queued'
+      returning ${columns})
+    select taken.*, input, exists (select 1 from ready) as seen
+    from (select 1) as one left join taken on true left join SCHEMA.inputs as i on i.number = taken.number`,
+  claimNamed: `
+    with taken as (
+      update SCHEMA.tasks set ${claimed}
+      where task_id = :taskId and status = 'queued' and project = :project and not_before <= ${now} and task_id <> all(:except::text[]) and ${fits}
+      returning ${columns})
+    select taken.*, input, false as seen from taken join SCHEMA.inputs as i on i.number = taken.number`,
+  wasClaimed: `select ${whole} where worker = :worker and claim_id = :claimId and ${live}`,
+
+  renew: `update SCHEMA.tasks set lease_until = ${now} + :leaseMs where worker = :worker and ${live} and ${quickly}`,
+  report: `
+    update SCHEMA.tasks
+    set progress = coalesce(:progress, progress), status_message = coalesce(:statusMessage, status_message), ${changed}
+    where ${holds} and ${quickly} returning task_id`,
+
+  findHeld: `select ${columns}, ${now} as now from SCHEMA.tasks where ${holds}`,
+  findOwn: `select ${columns}, ${now} as now from SCHEMA.tasks where task_id = :taskId and caller = :caller`,
+  findLapsed: `select ${columns}, ${now} as now from SCHEMA.tasks where lapses_at <= ${now} and ${live} and not is_call`,
+  /** Only as long as nothing has happened since the row was read. */
+  writeQuestions: `
+    update SCHEMA.tasks
+    set questions = :questions, open_questions = :openQuestions, lapses_at = :lapsesAt, status = :status, not_before = :notBefore,
+        updated_at = :updatedAt, version = version + 1
+    where task_id = :taskId and version = :version and ${live} returning task_id`,
+  lapse: `
+    with over as (
+      update SCHEMA.tasks set status = 'cancelled', status_message = :statusMessage, bytes = bytes + octet_length(:outcomeHead), ${ended}
+      where task_id = :taskId and version = :version and ${live} returning number, task_id, ${cancelledOutcome} as outcome),${settled}`,
+
+  settle: `
+    with over as (
+      update SCHEMA.tasks set status = :status, status_message = :statusMessage, bytes = bytes + octet_length(:outcome), ${ended}
+      where ${holds} returning number, task_id, :outcome::text as outcome),${settled}`,
+  wasSettled: `
+    select task_id from SCHEMA.tasks join SCHEMA.outcomes using (number)
+    where task_id = :taskId and fence = :fence and status = :status and outcome = :outcome`,
+  cancel: `
+    with over as (
+      update SCHEMA.tasks set status = 'cancelled', status_message = :statusMessage, bytes = bytes + octet_length(:outcomeHead), ${ended}
+      where task_id = :taskId and caller = :caller and ${live} returning number, task_id, ${cancelledOutcome} as outcome),${settled}`,
+  wasCancelled: `
+    select task_id from SCHEMA.tasks join SCHEMA.outcomes using (number)
+    where task_id = :taskId and caller = :caller and status = 'cancelled' and starts_with(outcome, :outcomeHead)`,
+  dropToken: `update SCHEMA.tasks set progress_token = null where task_id = :taskId and caller = :caller and ${live} and progress_token is not null and ${quickly} returning task_id`,
+
+  retryLater: `
+    update SCHEMA.tasks set status = ${waitingStatus}, ${released}, not_before = ${now} + :delayMs, status_message = :why, ${changed}
+    where ${holds} and not is_call returning task_id`,
+  giveBack: `
+    update SCHEMA.tasks
+    set status = ${waitingStatus}, ${released}, attempts = attempts - 1, not_before = ${now}, status_message = coalesce(:why, status_message), ${changed}
+    where ${holds} and not is_call returning task_id`,
+  wasReleased: `
+    select task_id from SCHEMA.tasks
+    where task_id = :taskId and fence = :fence and worker is null and ${live} and (:why::text is null or status_message = :why)`,
+  handOut: `
+    update SCHEMA.tasks
+    set is_call = false, reason = :reason, ttl_ms = :ttlMs, is_safe = :isSafe, max_attempts = :maxAttempts, backoff_ms = :backoffMs, ${changed}
+    where ${holds} and is_call returning task_id`,
+  wasHandedOut:
+    "select task_id from SCHEMA.tasks where task_id = :taskId and fence = :fence and not is_call and reason = :reason",
+  forget: `delete from SCHEMA.tasks where ${holds} and is_call and ${quickly} returning task_id`,
+  isThere: "select task_id from SCHEMA.tasks where task_id = :taskId",
+
+  interrupt: `
+    with again as (
+      update SCHEMA.tasks
+      set status = ${waitingStatus}, crashes = crashes + 1, attempts = attempts - 1, ${released}, not_before = ${now}, ${changed},
+          status_message = case when crashes = 0 then :once else replace(:often, '#', (crashes + 1)::text) end
+      where ${isLost} and ${mayRunAgain}
+      returning task_id),
+    over as (
+      update SCHEMA.tasks
+      set status = 'failed', crashes = crashes + 1, attempts = attempts - 1, bytes = bytes + octet_length(${giveUpOutcome}),
+          status_message = case when is_call then :callMessage when is_safe then :crashedMessage else :unknownMessage end, ${ended}
+      where ${isLost} and not (${mayRunAgain})
+      returning number, task_id, ${giveUpOutcome} as outcome),${settled}
+    union all select task_id from again`,
+
+  /** Both or neither, also where whether it may run again is said with it. */
+  keepStep: `
+    with task as (
+      update SCHEMA.tasks set is_safe = coalesce(:isSafe, is_safe) where ${holds} returning number)
+    insert into SCHEMA.steps (number, name, value) select number, :name, :value from task
+    on conflict (number, name) do update set value = excluded.value returning name`,
+  steps: "select name, value from SCHEMA.steps join SCHEMA.tasks using (number) where task_id = :taskId",
+
+  workers: "select distinct worker from SCHEMA.tasks where worker is not null",
+  sweep: `
+    delete from SCHEMA.tasks where number in (select number from SCHEMA.tasks where expires_at <= ${now} limit :limit for update skip locked)
+      and ${quickly} returning task_id`,
+  prune: `
+    delete from SCHEMA.tasks
+    where number in (select number from SCHEMA.tasks where caller = :caller and finished_at is not null limit :limit for update)
+    returning task_id`,
+  pruneOne:
+    "delete from SCHEMA.tasks where task_id = :taskId and caller = :caller and finished_at is not null returning task_id",
+
+  recordDurations: `
+    insert into SCHEMA.durations as d (command, kind, bucket, count)
+    select command, kind, bucket, sum(count)
+    from unnest(:commands::text[], :kinds::text[], :buckets::bigint[], :counts::bigint[]) as fresh (command, kind, bucket, count)
+    group by command, kind, bucket order by command, kind, bucket
+    on conflict (command, kind, bucket) do update set count = d.count + excluded.count`,
+  durations:
+    "select command, kind, bucket, count from SCHEMA.durations where :command::text is null or command = :command order by command, kind, bucket",
+
+  notify: "select pg_notify(:channel, :payload)",
+} as const;
+
+export type StatementName = keyof typeof statements;
+
+/** A statement as the driver takes it: its text, and which values it wants in which order. */
+export interface PreparedText {
+  readonly text: string;
+  readonly names: readonly string[];
+}
+
+/** Every statement for one schema. */
+export function prepareTexts(schema: string): Readonly<Record<StatementName, PreparedText>> {
+  const prepared = Object.entries(statements).map(([name, text]) => [name, prepareText(text, schema)]);
+  return Object.fromEntries(prepared) as Record<StatementName, PreparedText>;
+}
+
+function prepareText(text: string, schema: string): PreparedText {
+  const names: string[] = [];
+  const numbered = text.replaceAll("SCHEMA", `"${schema}"`).replace(/(?<!:):([a-z]\w*)/gi, (_, name: string) => {
+    if (!names.includes(name)) names.push(name);
+    return `$${names.indexOf(name) + 1}`;
+  });
+  return { text: numbered, names };
+}
