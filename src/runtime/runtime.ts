@@ -87,10 +87,11 @@ export interface CoreParts extends OpenTasksOptions {
 
 /** Puts together what serves these commands. Opens nothing yet. */
 export function createRuntime(settings: Settings | HomelessSettings, parts: CoreParts): RuntimeCore {
-  const { catalog, guests, secret, clock, log } = parts;
+  const { catalog, guests, secret, log } = parts;
   const unknown = unknownLongTools(settings.deferral.tools, catalog);
   if (unknown !== undefined) log.warn(unknown);
   const tasks = new ServedTasks(settings, catalog, parts);
+  const { clock } = tasks;
   const serving = createServing({
     ...settings,
     facts: parts.facts ?? settings,

@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from "../clock.ts";
 import { localKey } from "../command/caller.ts";
 import type { Catalog } from "../command/catalog.ts";
 import { isStoreError } from "../errors.ts";
@@ -23,11 +24,19 @@ export class ServedTasks {
   #opened: Promise<Opened> | undefined;
   #calls: Calls | undefined;
   #worker: Worker | undefined;
+  /** The clock by which tasks are told of: the store's, once that is open. */
+  readonly clock: Clock;
 
   constructor(settings: Settings | HomelessSettings, catalog: Catalog, options: OpenTasksOptions) {
     this.#settings = settings;
     this.#catalog = catalog;
     this.#options = options;
+    const { clock = systemClock } = options;
+    this.clock = {
+      now: () => this.#calls?.engine.now() ?? clock.now(),
+      monotonic: () => clock.monotonic(),
+      after: (ms, callback) => clock.after(ms, callback),
+    };
   }
 
   /** For requests: from the first one on, this process works on what is queued. */
