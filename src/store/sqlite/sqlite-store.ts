@@ -29,6 +29,9 @@ import { begin, cancelledOutcome, lapsedMessage } from "../../task/transitions.t
 import { Listeners } from "../listeners.ts";
 import { LocalClock } from "../local-clock.ts";
 import { ChangesElsewhere } from "./changes-elsewhere.ts";
+import { type EndValues, endTask } from "./end-task.ts";
+import { giveBackPages } from "./give-back-pages.ts";
+import { insertTask } from "./insert-task.ts";
 import { insteadOf } from "./instead.ts";
 import { interruptLost } from "./interrupt.ts";
 import { keepStep } from "./keep-step.ts";
@@ -36,7 +39,7 @@ import { startLeaseKeeper } from "./lease-keeper.ts";
 import { LiveCommands } from "./live-commands.ts";
 import { readPage } from "./read-page.ts";
 import { removeInPieces } from "./remove-in-pieces.ts";
-import { fromEnvironment, fromRules, fromShares, fromTask, type SqlValues, type TaskRow, toTask } from "./rows.ts";
+import { fromEnvironment, fromRules, fromShares, fromTask, type TaskRow, toTask } from "./rows.ts";
 import { TaskFile } from "./task-file.ts";
 
 /** Tasks in one SQLite file, shared by as many processes as like. Store and dispatcher in one. */
@@ -71,7 +74,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
       if (instead !== undefined) return instead;
       forgotten =
         options.keeps === undefined ? [] : this.#file.ids("forgetFirst", { caller: fresh.caller, ...options.keeps });
-      return { kind: "created", task: this.#file.task("insert", values) as Task };
+      return { kind: "created", task: insertTask(this.#file, values) };
     };
     const write = () => this.#file.transaction(make);
     const created = await (fresh.isCall ? this.#file.quickly(write) : this.#file.durably(write));
@@ -251,7 +254,9 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   async sweep(): Promise<number> {
-    return (await removeInPieces(this.#file, "sweep", { now: this.now() })).length;
+    const { length } = await removeInPieces(this.#file, "sweep", { now: this.now() });
+    await giveBackPages(this.#file);
+    return length;
   }
 
   async prune({ caller }: CallerScope, taskId?: string): Promise<number> {
@@ -316,14 +321,10 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return isDone;
   }
 
-  /** The end of a task and of its steps: both or neither. */
-  #end(name: "settle" | "cancel" | "lapse", values: SqlValues & { taskId: string }): Promise<boolean> {
-    const write = () => {
-      const changes = this.#file.run(name, values);
-      if (changes > 0) this.#file.run("dropSteps", { taskId: values.taskId });
-      return changes;
-    };
-    return this.#told(values.taskId, () => this.#file.durably(() => this.#file.transaction(write)));
+  /** A task's end, its outcome and the end of its steps: all or nothing. */
+  #end(name: "settle" | "cancel" | "lapse", values: EndValues): Promise<boolean> {
+    const write = () => this.#file.transaction(() => endTask(this.#file, name, values));
+    return this.#told(values.taskId, () => this.#file.durably(write));
   }
 
   #changed(taskId: string, isWork = false): void {
