@@ -1,4 +1,5 @@
 import type Database from "better-sqlite3";
+import { failpoint } from "../../failpoint.ts";
 import { pendingMigrations } from "../migrate.ts";
 import { tasks } from "./migrations/001-tasks.ts";
 import { calls } from "./migrations/002-calls.ts";
@@ -30,6 +31,7 @@ export function migrate(db: Database.Database, file: string): boolean {
   db.pragma("foreign_keys = OFF");
   transactOn(db).immediate(() => {
     for (const statement of pendingMigrations(versionOf(db), migrations, file)) db.exec(statement);
+    failpoint("mid-migration");
     db.pragma(`user_version = ${migrations.statements.length}`);
   });
   return before > 0;

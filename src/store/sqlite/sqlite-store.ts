@@ -39,12 +39,13 @@ import { startLeaseKeeper } from "./lease-keeper.ts";
 import { LiveCommands } from "./live-commands.ts";
 import { readPage } from "./read-page.ts";
 import { removeInPieces } from "./remove-in-pieces.ts";
-import { fromEnvironment, fromRules, fromShares, fromTask, type TaskRow, toTask } from "./rows.ts";
+import { fromEnvironment, fromRules, fromShares, fromTask, type SqlValues, type TaskRow, toTask } from "./rows.ts";
 import { TaskFile } from "./task-file.ts";
 
 /** Tasks in one SQLite file, shared by as many processes as like. Store and dispatcher in one. */
 export class SqliteStore implements TaskStore, Dispatcher {
   readonly #file: TaskFile;
+  readonly #clock: Clock;
   readonly #time: LocalClock;
   readonly #live: LiveCommands;
   readonly #listeners = new Listeners();
@@ -52,6 +53,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
 
   constructor(file: string, clock: Clock, log: Logger) {
     this.#file = new TaskFile(file, clock, log);
+    this.#clock = clock;
     this.#time = new LocalClock(clock);
     this.#live = new LiveCommands(this.#file);
     this.#elsewhere = new ChangesElsewhere(this.#file, clock, this.#listeners);
@@ -254,14 +256,14 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   async sweep(): Promise<number> {
-    const { length } = await removeInPieces(this.#file, "sweep", { now: this.now() });
-    await giveBackPages(this.#file);
+    const { length } = await this.#remove("sweep", { now: this.now() });
+    await giveBackPages(this.#file, this.#clock);
     return length;
   }
 
   async prune({ caller }: CallerScope, taskId?: string): Promise<number> {
     const ids = await (taskId === undefined
-      ? removeInPieces(this.#file, "prune", { caller })
+      ? this.#remove("prune", { caller })
       : this.#file.quickly(() => this.#file.ids("pruneOne", { caller, taskId })));
     for (const id of ids) this.#changed(id);
     return ids.length;
@@ -325,6 +327,10 @@ export class SqliteStore implements TaskStore, Dispatcher {
   #end(name: "settle" | "cancel" | "lapse", values: EndValues): Promise<boolean> {
     const write = () => this.#file.transaction(() => endTask(this.#file, name, values));
     return this.#told(values.taskId, () => this.#file.durably(write));
+  }
+
+  #remove(name: "sweep" | "prune", values: SqlValues): Promise<string[]> {
+    return removeInPieces({ file: this.#file, clock: this.#clock, name, values });
   }
 
   #changed(taskId: string, isWork = false): void {
