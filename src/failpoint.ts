@@ -9,7 +9,10 @@ export type FailpointName =
   | "mid-run"
   | "before-settle"
   | "after-settle"
-  | "before-notify";
+  | "before-notify"
+  | "mid-migration"
+  | "after-piece"
+  | "mid-give-back";
 
 let armed: { name: string; left: number; die: () => void } | undefined;
 

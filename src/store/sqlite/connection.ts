@@ -4,18 +4,10 @@ import path from "node:path";
 import Database from "better-sqlite3";
 import { isOutOfDescriptors, outOfDescriptors, RuntimeError } from "../../errors.ts";
 import { thisProgram } from "../../program/program.ts";
-import { pendingMigrations } from "../migrate.ts";
-import { tasks } from "./migrations/001-tasks.ts";
-import { calls } from "./migrations/002-calls.ts";
-import { origins } from "./migrations/003-origins.ts";
-import { fairShares } from "./migrations/004-fair-shares.ts";
-import { estimates } from "./migrations/005-estimates.ts";
-import { environments } from "./migrations/006-environments.ts";
-import { clients } from "./migrations/007-clients.ts";
+import { checkVersion, migrate } from "./schema.ts";
 
 /** Below this, two processes that write and checkpoint at the same instant can lose committed rows. */
 const minimumVersion = [3, 51, 3] as const;
-const migrations = { statements: [tasks, calls, origins, fairShares, estimates, environments, clients] };
 /** A file of this size is read through before it is trusted; a larger one would make every start wait. */
 const maxCheckedBytes = 64 * 1024 * 1024;
 
@@ -25,6 +17,8 @@ const smallestBytes = 512;
 /** While opening, others may be migrating; afterwards a writer never blocks its own event loop for long. */
 const openingTimeoutMs = 5_000;
 const busyTimeoutMs = 5;
+/** A log that has grown beyond this is cut when it begins anew. */
+const maxLogBytes = 16 * 1024 * 1024;
 
 /** Opens a task database, makes it when it is missing, and brings its schema up to date. Fails closed. */
 export function openConnection(file: string): Database.Database {
@@ -70,15 +64,33 @@ function check(db: Database.Database, file: string): void {
 function openChecked(file: string): Database.Database {
   const db = connect(file);
   try {
+    // Heard of while there is no page yet: then what is removed later can be given back to the disk.
+    if (statSync(file).size === 0) db.pragma("auto_vacuum = INCREMENTAL");
     db.pragma("journal_mode = WAL");
     db.pragma("synchronous = FULL");
+    db.pragma(`journal_size_limit = ${maxLogBytes}`);
+    if (migrate(db, file)) tidy(db, file);
     db.pragma("foreign_keys = ON");
-    migrate(db, file);
     db.pragma(`busy_timeout = ${busyTimeoutMs}`);
     return db;
   } catch (error) {
     db.close();
     throw error;
+  }
+}
+
+/**
+ * After a change of schema much of the file is free. A small one is packed, and gives pages back by itself from then on;
+ * a large one would make everybody wait for that. The log is as long as all that was changed.
+ */
+function tidy(db: Database.Database, file: string): void {
+  db.pragma(`busy_timeout = ${openingTimeoutMs}`);
+  try {
+    if (statSync(file).size <= maxCheckedBytes) db.exec("pragma auto_vacuum = INCREMENTAL; vacuum");
+    db.pragma("wal_checkpoint(TRUNCATE)");
+  } catch (error) {
+    // Then the file is as large as before, which does no harm.
+    if (!isBusy(error) && !codeOf(error).startsWith("SQLITE_FULL")) throw error;
   }
 }
 
@@ -162,8 +174,7 @@ function hasLog(file: string): boolean {
 
 /** Another program's database must not get our tables. */
 function refuseForeign(db: Database.Database, file: string): void {
-  const version = versionOf(db);
-  pendingMigrations(version, migrations, file);
+  const version = checkVersion(db, file);
   const tables = db.prepare("select name from sqlite_schema where type = 'table'").pluck().all();
   const isOurs =
     version === 0 ? tables.length === 0 : ["tasks", "steps", "durations"].every((name) => tables.includes(name));
@@ -189,19 +200,6 @@ function damaged(file: string, why: string): RuntimeError {
     `The task database ${file} is damaged (${why}); nothing was changed. Move it away, or restore it from a backup, and start again.`,
     { forClients: harmed },
   );
-}
-
-function migrate(db: Database.Database, file: string): void {
-  if (pendingMigrations(versionOf(db), migrations, file).length === 0) return;
-  const apply = db.transaction(() => {
-    for (const statement of pendingMigrations(versionOf(db), migrations, file)) db.exec(statement);
-    db.pragma(`user_version = ${migrations.statements.length}`);
-  });
-  apply.immediate();
-}
-
-function versionOf(db: Database.Database): number {
-  return db.pragma("user_version", { simple: true }) as number;
 }
 
 /** True for "somebody else is writing right now". */
