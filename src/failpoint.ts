@@ -12,7 +12,9 @@ export type FailpointName =
   | "before-notify"
   | "mid-migration"
   | "after-piece"
-  | "mid-give-back";
+  | "mid-give-back"
+  | "after-copied-page"
+  | "before-comparison";
 
 let armed: { name: string; left: number; die: () => void } | undefined;
 

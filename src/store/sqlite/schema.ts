@@ -12,6 +12,8 @@ import { payloads } from "./migrations/008-payloads.ts";
 import { transactOn } from "./transact.ts";
 
 const migrations = { statements: [tasks, calls, origins, fairShares, estimates, environments, clients, payloads] };
+/** What this program brings every file to. */
+export const knownVersion = migrations.statements.length;
 /** How long one waits for another that changes the schema: a file of some gigabytes takes that long. */
 const migratingTimeoutMs = 120_000;
 
@@ -32,11 +34,12 @@ export function migrate(db: Database.Database, file: string): boolean {
   transactOn(db).immediate(() => {
     for (const statement of pendingMigrations(versionOf(db), migrations, file)) db.exec(statement);
     failpoint("mid-migration");
-    db.pragma(`user_version = ${migrations.statements.length}`);
+    db.pragma(`user_version = ${knownVersion}`);
   });
   return before > 0;
 }
 
-function versionOf(db: Database.Database): number {
+/** The schema's number in this file, whoever has written it. */
+export function versionOf(db: Database.Database): number {
   return db.pragma("user_version", { simple: true }) as number;
 }
