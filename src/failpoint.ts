@@ -9,7 +9,12 @@ export type FailpointName =
   | "mid-run"
   | "before-settle"
   | "after-settle"
-  | "before-notify";
+  | "before-notify"
+  | "mid-migration"
+  | "after-piece"
+  | "mid-give-back"
+  | "after-copied-page"
+  | "before-comparison";
 
 let armed: { name: string; left: number; die: () => void } | undefined;
 

@@ -40,6 +40,10 @@ export const verbs = {
     summary: "the servers that stand behind this one: upstreams status|restart|logs",
     load: () => import("./verbs/upstreams.ts"),
   },
+  store: {
+    summary: "where tasks are kept: store check|migrate|copy",
+    load: () => import("./verbs/store.ts"),
+  },
   token: {
     summary: "print the token that makes an HTTP caller the local user",
     load: () => import("./verbs/token.ts"),

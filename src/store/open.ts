@@ -49,13 +49,17 @@ export async function openStore(store: string, options: StoreOptions = {}): Prom
   return opened;
 }
 
-/** Its driver is there only where somebody has installed it. */
 async function openPostgres(url: string, clock: Clock, log: Logger): Promise<PostgresStore> {
+  const { PostgresStore } = await loadPostgres(() => import("./postgres/postgres-store.ts"));
+  return new PostgresStore(url, clock, log);
+}
+
+/** What speaks to PostgreSQL: its driver is there only where somebody has installed it. */
+export async function loadPostgres<T>(load: () => Promise<T>): Promise<T> {
   const { missingDriver } = await import("./postgres/trouble.ts");
-  const loaded = await import("./postgres/postgres-store.ts").catch((error: unknown) => {
+  return await load().catch((error: unknown) => {
     throw isMissing(error, "pg") ? missingDriver() : error;
   });
-  return new loaded.PostgresStore(url, clock, log);
 }
 
 async function orClose(store: PostgresStore): Promise<void> {
@@ -79,8 +83,9 @@ function isUrl(store: string): boolean {
   return /^[a-z][\w+.-]+:\/\//i.test(store);
 }
 
-function refuseOtherUrl(store: string): void {
-  if (!isUrl(store)) return;
+/** Throws for a database of a kind that tasks are not kept in. */
+export function refuseOtherUrl(store: string): void {
+  if (!isUrl(store) || isPostgresUrl(store)) return;
   throw new RuntimeError(
     "STORE_UNAVAILABLE",
     `Tasks are not kept in databases of the kind ${store.slice(0, store.indexOf(":"))}; set ${thisProgram.variable("STORE")} to the path of a file, or to postgres://….`,
@@ -108,9 +113,14 @@ export function onStoreGone(store: string, clock: Clock, listener: () => void): 
 export function storeOf(home: Home, env: ProcessEnvironment, cwd: string): string {
   const named = env[thisProgram.variable("STORE")];
   if (!named) return home.tasksFile;
+  return storeAt(named, cwd, `set ${thisProgram.variable("STORE")} to a file in a folder of your own`);
+}
+
+/** The store that somebody names, seen from a folder. Throws when others may have had their hands in it. */
+export function storeAt(named: string, cwd: string, cure: string): string {
   if (isUrl(named)) return named;
   const file = path.resolve(cwd, named);
-  refuseShared(file, `set ${thisProgram.variable("STORE")} to a file in a folder of your own`);
+  refuseShared(file, cure);
   return file;
 }
 

@@ -101,7 +101,9 @@ export function hashOf(status: string, outcome: string | null): string {
 /** Looks at what a run has left behind. */
 export function check(db: Database.Database, folder: string, observed: Observed): Findings {
   const findings: Findings = { lost: [], changed: [], double: [], other: [] };
-  const rows = db.prepare("select * from tasks").all() as Row[];
+  const rows = db
+    .prepare("select * from tasks left join inputs using (number) left join outcomes using (number)")
+    .all() as Row[];
   const byId = new Map(rows.map((row) => [row.task_id, row]));
   const audit = Map.groupBy(
     db.prepare("select * from audit order by number").all() as AuditLine[],
@@ -123,6 +125,9 @@ export function check(db: Database.Database, folder: string, observed: Observed)
     .prepare("select task_id from steps where task_id not in (select task_id from tasks where finished_at is null)")
     .all() as Row[])
     findings.other.push(`${task_id} has ended, but its steps are still there`);
+  for (const table of ["inputs", "outcomes"])
+    for (const number of db.prepare(`select number from ${table} except select number from tasks`).pluck().all())
+      findings.other.push(`${table} has ${String(number)}, whose task is gone`);
   return findings;
 }
 

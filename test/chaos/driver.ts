@@ -350,7 +350,9 @@ class ChaosRun {
   async #sample(): Promise<void> {
     const now = Date.now();
     const rows = this.#db
-      .prepare("select task_id, status, outcome from tasks where finished_at is not null and updated_at >= ?")
+      .prepare(
+        "select task_id, status, outcome from tasks left join outcomes using (number) where finished_at is not null and updated_at >= ?",
+      )
       .all(this.#lastSample) as Row[];
     for (const { task_id, status, outcome } of rows) {
       const hash = hashOf(status, outcome);

@@ -44,6 +44,7 @@ const table: Record<string, readonly string[] | "*"> = {
   "cli/remote": [...cliRoom, "cli/own", "client"],
   "cli/daemons": [...cliRoom, "cli/own", "cli/remote", "daemon", "daemon/front.ts", "gateway"],
   "cli/diagnose": [...cliRoom, "cli/own", "cli/remote", "diagnose", "client", "runtime"],
+  "cli/store": [...cliRoom, "store", "queue", "ids.ts"],
   "cli/setup": [...cliRoom, "setup", "screen"],
   "cli/init": [...cliRoom, "cli/remote", "embed", "ids.ts"],
   "cli/entries": [
@@ -52,7 +53,7 @@ const table: Record<string, readonly string[] | "*"> = {
   ],
   "cli/verbs": [
     ...cliRoom,
-    ...["own", "remote", "daemons", "diagnose", "setup", "init", "entries"].map((room) => `cli/${room}`),
+    ...["own", "remote", "daemons", "diagnose", "setup", "store", "init", "entries"].map((room) => `cli/${room}`),
     "daemon/front.ts",
     "diagnose",
     "setup",

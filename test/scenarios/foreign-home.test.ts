@@ -26,6 +26,7 @@ const typed: Record<VerbName, readonly string[]> = {
   setup: ["setup", "cursor"],
   daemon: ["daemon", "status"],
   upstreams: ["upstreams"],
+  store: ["store", "check"],
   token: ["token"],
   completion: ["completion", "bash"],
 };

@@ -156,6 +156,13 @@ const lines: Readonly<Record<keyof typeof verbs, readonly (readonly string[])[]>
     ["upstreams", "restart", "x"],
     ["upstreams", "logs", "x"],
   ],
+  store: [
+    ["store"],
+    ["store", "migrate"],
+    ["store", "check"],
+    ["store", "check", "--json"],
+    ["store", "copy", "--from", "a.db"],
+  ],
   token: [["token"]],
   completion: [["completion", "bash"]],
 };

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openStore } from "../../src/store/open.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
@@ -43,3 +44,31 @@ test.each(["sweep", "prune"] as const)(
     await store.close();
   },
 );
+
+test("large results are removed a few at a time, however few they are", async () => {
+  const clock = new FakeClock();
+  const file = path.join(folder, "large.db");
+  const store = await openStore(file, { clock });
+  const bench = new Bench(store, clock);
+  const large = { ...done, data: { text: "x".repeat(1_500_000) } };
+  for (let n = 0; n < 12; n++) {
+    const created = await bench.create({}, { claim: { worker: "w1", leaseMs } });
+    if (created.kind !== "full") await store.settle({ taskId: created.task.taskId, fence: 1 }, large);
+  }
+  clock.advance(ttlMs);
+  // Each commit of the store is one that another connection notices.
+  const witness = new Database(file);
+  const left = witness.prepare("select count(*) from tasks").pluck();
+  const seen = new Set<unknown>();
+  const sweep = store.sweep();
+  let isOver = false;
+  void sweep.finally(() => (isOver = true));
+  while (!isOver) {
+    seen.add(left.get());
+    await new Promise(setImmediate);
+  }
+  expect(await sweep).toBe(12);
+  expect(seen.size).toBeGreaterThan(3);
+  witness.close();
+  await store.close();
+});

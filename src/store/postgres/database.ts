@@ -26,6 +26,7 @@ export class Database {
   readonly time: DatabaseClock;
   readonly #clock: Clock;
   readonly #log: Logger;
+  readonly #prepare: typeof migrate;
   readonly #pool: pg.Pool;
   readonly #texts: ReturnType<typeof prepareTexts>;
   readonly #running = new Set<Promise<unknown>>();
@@ -33,10 +34,12 @@ export class Database {
   #closing: Promise<void> | undefined;
   #lastTold: { readonly message: string; readonly at: number } | undefined;
 
-  constructor(address: PostgresAddress, clock: Clock, log: Logger) {
+  /** `prepare` brings the schema to where it has to be, or refuses it. */
+  constructor(address: PostgresAddress, clock: Clock, log: Logger, prepare: typeof migrate = migrate) {
     this.address = address;
     this.#clock = clock;
     this.#log = log;
+    this.#prepare = prepare;
     this.#texts = prepareTexts(address.schema);
     this.time = new DatabaseClock(clock);
     this.#pool = new pg.Pool({ ...connectionTerms(address.access), max: address.poolSize, idleTimeoutMillis: 30_000 });
@@ -75,7 +78,7 @@ export class Database {
     let isSound = false;
     try {
       await inspectServer(this.#pool, client, this.address, this.#log);
-      await migrate(client, this.address);
+      await this.#prepare(client, this.address);
       await this.#measure(this.#queryOn(client));
       isSound = true;
     } finally {

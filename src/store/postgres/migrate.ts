@@ -1,9 +1,13 @@
 import type { ClientBase } from "pg";
+import { thisProgram } from "../../program/program.ts";
 import { pendingMigrations } from "../migrate.ts";
+import { copyingTable, unfinishedCopy } from "../unfinished.ts";
 import { tasks } from "./migrations/001-tasks.ts";
 import { unavailable } from "./trouble.ts";
 
 const migrations = { statements: [tasks] };
+/** What this program brings every schema to. */
+export const knownVersion = migrations.statements.length;
 /** Ours, so nobody else's by accident. */
 const versionTable = "meanwhile_schema";
 
@@ -13,10 +17,27 @@ export interface SchemaPlace {
   readonly shown: string;
 }
 
-/** Brings a schema up to date; makes it when it is missing. Several nodes may do so at once. */
+/** Brings a schema up to date; makes it when it is missing. Several nodes may do so at once. Not before it is filled. */
 export async function migrate(client: ClientBase, place: SchemaPlace): Promise<void> {
+  if ((await tablesOf(client, place)).includes(copyingTable)) throw unfinishedCopy(placeOf(place));
+  await migrateForCopy(client, place);
+}
+
+/** The same for whoever fills it. */
+export async function migrateForCopy(client: ClientBase, place: SchemaPlace): Promise<void> {
   let version = await readVersion(client, place);
   while (pending(version, place).length > 0) version = await migrateOnce(client, place);
+}
+
+/** For whoever may change nothing: refuses a schema that is not as this program wants it. */
+export async function expectCurrent(client: ClientBase, place: SchemaPlace): Promise<void> {
+  const version = await readVersion(client, place);
+  if (pending(version, place).length > 0)
+    throw unavailable(
+      place.shown,
+      `its schema ${place.schema} has version ${version}, and this program reads ${knownVersion}; \`${thisProgram.name} store migrate\` brings it up to date`,
+    );
+  if ((await tablesOf(client, place)).includes(copyingTable)) throw unfinishedCopy(placeOf(place));
 }
 
 /** One change, whole or not at all; the version from then on. */
@@ -48,15 +69,27 @@ async function begin(client: ClientBase, { schema }: SchemaPlace): Promise<void>
   await client.query(`insert into "${schema}".${versionTable} values (0)`);
 }
 
+/** Which version of our schema is there; 0 where there is none. Refuses what a newer program has written. */
+export async function checkVersion(client: ClientBase, place: SchemaPlace): Promise<number> {
+  const version = await readVersion(client, place);
+  pending(version, place);
+  return version;
+}
+
 async function readVersion(client: ClientBase, place: SchemaPlace): Promise<number> {
-  const { rows } = await client.query<{ name: string }>(
-    "select relname as name from pg_class join pg_namespace on pg_namespace.oid = relnamespace where nspname = $1",
-    [place.schema],
-  );
-  const names = rows.map(({ name }) => name);
+  const names = await tablesOf(client, place);
   if (!names.includes(versionTable)) return refuseForeign(names, place);
   const found = await client.query<{ version: number }>(`select version from "${place.schema}".${versionTable}`);
   return found.rows[0]?.version ?? 0;
+}
+
+/** The names of what is there. */
+export async function tablesOf(client: ClientBase, { schema }: SchemaPlace): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    "select relname as name from pg_class join pg_namespace on pg_namespace.oid = relnamespace where nspname = $1",
+    [schema],
+  );
+  return rows.map(({ name }) => name);
 }
 
 /** Another program's tables must not be taken for ours. */
@@ -69,6 +102,10 @@ function refuseForeign(names: readonly string[], { schema, shown }: SchemaPlace)
   );
 }
 
-function pending(version: number, { schema, shown }: SchemaPlace): readonly string[] {
-  return pendingMigrations(version, migrations, `The schema ${schema} of ${shown}`, "database");
+function pending(version: number, place: SchemaPlace): readonly string[] {
+  return pendingMigrations(version, migrations, placeOf(place), "database");
+}
+
+function placeOf({ schema, shown }: SchemaPlace): string {
+  return `The schema ${schema} of ${shown}`;
 }

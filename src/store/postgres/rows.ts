@@ -54,7 +54,8 @@ export interface TaskRow {
   readonly client: string | null;
 }
 
-export type SqlValue = string | number | boolean | null | readonly string[] | readonly number[];
+type SqlScalar = string | number | boolean | null;
+export type SqlValue = SqlScalar | readonly SqlScalar[];
 export type SqlValues = Readonly<Record<string, SqlValue>>;
 
 /** A new task as the database takes it; when it begins, the database says. */
@@ -172,7 +173,8 @@ export function toTask(row: TaskRow): Task {
   return isTerminal(ended) ? ended : (state as Task);
 }
 
-function toEnvironment(json: string): EnvironmentMarks {
+/** The reverse of `fromEnvironment`. */
+export function toEnvironment(json: string): EnvironmentMarks {
   const marks = Object.entries(JSON.parse(json) as EnvironmentMarks);
   return Object.fromEntries(marks.map((entry) => entry.map(fromExactText)));
 }

@@ -1,3 +1,5 @@
+import { transferStatements } from "./transfer-statements.ts";
+
 /**
  * Every statement, whole, named for its verb: SQLite's say the same. A transition is one guarded statement; no row means
  * that somebody else was first. `SCHEMA` stands for the schema's name and `:name` for a value. Time is the database's
@@ -220,6 +222,8 @@ export const statements = {
     "select command, kind, bucket, count from SCHEMA.durations where :command::text is null or command = :command order by command, kind, bucket",
 
   notify: "select pg_notify(:channel, :payload)",
+
+  ...transferStatements,
 } as const;
 
 export type StatementName = keyof typeof statements;

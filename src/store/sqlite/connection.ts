@@ -4,18 +4,11 @@ import path from "node:path";
 import Database from "better-sqlite3";
 import { isOutOfDescriptors, outOfDescriptors, RuntimeError } from "../../errors.ts";
 import { thisProgram } from "../../program/program.ts";
-import { pendingMigrations } from "../migrate.ts";
-import { tasks } from "./migrations/001-tasks.ts";
-import { calls } from "./migrations/002-calls.ts";
-import { origins } from "./migrations/003-origins.ts";
-import { fairShares } from "./migrations/004-fair-shares.ts";
-import { estimates } from "./migrations/005-estimates.ts";
-import { environments } from "./migrations/006-environments.ts";
-import { clients } from "./migrations/007-clients.ts";
+import { copyingTable, unfinishedCopy } from "../unfinished.ts";
+import { checkVersion, migrate } from "./schema.ts";
 
 /** Below this, two processes that write and checkpoint at the same instant can lose committed rows. */
 const minimumVersion = [3, 51, 3] as const;
-const migrations = { statements: [tasks, calls, origins, fairShares, estimates, environments, clients] };
 /** A file of this size is read through before it is trusted; a larger one would make every start wait. */
 const maxCheckedBytes = 64 * 1024 * 1024;
 
@@ -25,14 +18,19 @@ const smallestBytes = 512;
 /** While opening, others may be migrating; afterwards a writer never blocks its own event loop for long. */
 const openingTimeoutMs = 5_000;
 const busyTimeoutMs = 5;
+/** A log that has grown beyond this is cut when it begins anew. */
+const maxLogBytes = 16 * 1024 * 1024;
 
-/** Opens a task database, makes it when it is missing, and brings its schema up to date. Fails closed. */
-export function openConnection(file: string): Database.Database {
+/**
+ * Opens a task database, makes it when it is missing, and brings its schema up to date. Fails closed. One that is not
+ * filled yet is opened by whoever fills it alone.
+ */
+export function openConnection(file: string, { isForCopy = false } = {}): Database.Database {
   try {
     refuseFolder(file);
     refuseCutOff(file);
     prepareFile(file);
-    if (statSync(file).size > 0) inspect(file);
+    if (statSync(file).size > 0) inspect(file, isForCopy);
     return openChecked(file);
   } catch (error) {
     throw toRuntimeError(error, file);
@@ -50,30 +48,34 @@ function prepareFile(file: string): void {
  * would carry the log over into a damaged file, and turn somebody else's database into ours, just by opening and
  * closing it.
  */
-function inspect(file: string): void {
+function inspect(file: string, isForCopy: boolean): void {
   try {
-    withConnection(connect(file, { readonly: true }), (db) => check(db, file));
+    withConnection(connect(file, { readonly: true }), (db) => check(db, file, isForCopy));
   } catch (error) {
     if (!codeOf(error).startsWith("SQLITE_READONLY")) throw error;
     // A crash in the middle of the very first write leaves a journal, and only a writer may roll that back.
     withConnection(connect(file), (db) => db.pragma("schema_version"));
-    withConnection(connect(file, { readonly: true }), (db) => check(db, file));
+    withConnection(connect(file, { readonly: true }), (db) => check(db, file, isForCopy));
   }
 }
 
-function check(db: Database.Database, file: string): void {
+export function check(db: Database.Database, file: string, isForCopy: boolean): void {
   refuseTruncated(db, file);
   refuseForeign(db, file);
   refuseDamaged(db, file);
+  if (!isForCopy && tablesOf(db).includes(copyingTable)) throw unfinishedCopy(file);
 }
 
 function openChecked(file: string): Database.Database {
   const db = connect(file);
   try {
+    // Heard of while there is no page yet: then what is removed later can be given back to the disk.
+    if (statSync(file).size === 0) db.pragma("auto_vacuum = INCREMENTAL");
     db.pragma("journal_mode = WAL");
     db.pragma("synchronous = FULL");
+    db.pragma(`journal_size_limit = ${maxLogBytes}`);
+    if (migrate(db, file)) tidy(db, file);
     db.pragma("foreign_keys = ON");
-    migrate(db, file);
     db.pragma(`busy_timeout = ${busyTimeoutMs}`);
     return db;
   } catch (error) {
@@ -82,7 +84,22 @@ function openChecked(file: string): Database.Database {
   }
 }
 
-function connect(file: string, options: Database.Options = {}): Database.Database {
+/**
+ * After a change of schema much of the file is free. A small one is packed, and gives pages back by itself from then on;
+ * a large one would make everybody wait for that. The log is as long as all that was changed.
+ */
+function tidy(db: Database.Database, file: string): void {
+  db.pragma(`busy_timeout = ${openingTimeoutMs}`);
+  try {
+    if (statSync(file).size <= maxCheckedBytes) db.exec("pragma auto_vacuum = INCREMENTAL; vacuum");
+    db.pragma("wal_checkpoint(TRUNCATE)");
+  } catch (error) {
+    // Then the file is as large as before, which does no harm.
+    if (!isBusy(error) && !codeOf(error).startsWith("SQLITE_FULL")) throw error;
+  }
+}
+
+export function connect(file: string, options: Database.Options = {}): Database.Database {
   const db = new Database(file, { ...options, timeout: openingTimeoutMs });
   try {
     refuseOldSqlite(db);
@@ -122,7 +139,7 @@ export function isAtLeast(version: string, minimum: readonly number[]): boolean 
 }
 
 /** SQLite opens a folder, and says that its disk is broken. */
-function refuseFolder(file: string): void {
+export function refuseFolder(file: string): void {
   if (statSync(file, { throwIfNoEntry: false })?.isDirectory() !== true) return;
   throw new RuntimeError(
     "STORE_UNAVAILABLE",
@@ -134,7 +151,7 @@ function refuseFolder(file: string): void {
 }
 
 /** SQLite takes a file of almost nothing for a new one, and throws away the log beside it. */
-function refuseCutOff(file: string): void {
+export function refuseCutOff(file: string): void {
   const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   if (size === 0 && hasLog(file)) {
     const cure = "Put the database back, or move its log away too, and start again.";
@@ -161,10 +178,9 @@ function hasLog(file: string): boolean {
 }
 
 /** Another program's database must not get our tables. */
-function refuseForeign(db: Database.Database, file: string): void {
-  const version = versionOf(db);
-  pendingMigrations(version, migrations, file);
-  const tables = db.prepare("select name from sqlite_schema where type = 'table'").pluck().all();
+export function refuseForeign(db: Database.Database, file: string): void {
+  const version = checkVersion(db, file);
+  const tables = tablesOf(db);
   const isOurs =
     version === 0 ? tables.length === 0 : ["tasks", "steps", "durations"].every((name) => tables.includes(name));
   if (!isOurs)
@@ -175,6 +191,10 @@ function refuseForeign(db: Database.Database, file: string): void {
         forClients: `The task database's file belongs to another program; whoever runs the server has to point ${thisProgram.variable("STORE")} at another one.`,
       },
     );
+}
+
+function tablesOf(db: Database.Database): unknown[] {
+  return db.prepare("select name from sqlite_schema where type = 'table'").pluck().all();
 }
 
 function refuseDamaged(db: Database.Database, file: string): void {
@@ -191,19 +211,6 @@ function damaged(file: string, why: string): RuntimeError {
   );
 }
 
-function migrate(db: Database.Database, file: string): void {
-  if (pendingMigrations(versionOf(db), migrations, file).length === 0) return;
-  const apply = db.transaction(() => {
-    for (const statement of pendingMigrations(versionOf(db), migrations, file)) db.exec(statement);
-    db.pragma(`user_version = ${migrations.statements.length}`);
-  });
-  apply.immediate();
-}
-
-function versionOf(db: Database.Database): number {
-  return db.pragma("user_version", { simple: true }) as number;
-}
-
 /** True for "somebody else is writing right now". */
 export function isBusy(error: unknown): boolean {
   return codeOf(error).startsWith("SQLITE_BUSY");
@@ -214,7 +221,7 @@ function codeOf(error: unknown): string {
   return typeof code === "string" ? code : "";
 }
 
-const unopened = "The task database cannot be opened; whoever runs the server finds the reason in its log.";
+export const unopened = "The task database cannot be opened; whoever runs the server finds the reason in its log.";
 const harmed =
   "The task database is damaged; whoever runs the server has to restore it from a backup, or move it away.";
 const full: Trouble = {

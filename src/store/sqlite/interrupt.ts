@@ -1,5 +1,6 @@
 import { maxCrashes, type TaskOutcome } from "../../task/task.ts";
 import { interruptedCallOutcome, interruptedMessage, interruptedOutcome } from "../../task/transitions.ts";
+import { type EndedRow, keepEnd } from "./end-task.ts";
 import type { TaskFile } from "./task-file.ts";
 
 /** Queues what this worker, or a lease that ran out, has left, or gives it up; the ids of both. Part of a transaction. */
@@ -14,7 +15,7 @@ export function interruptLost(file: TaskFile, worker: string | undefined, now: n
     once: interruptedMessage(1),
     often: interruptedMessage(2).replace("2", "#"),
   });
-  const ended = file.ids("giveUpLost", {
+  const ended = file.all<EndedRow>("giveUpLost", {
     ...which,
     call: JSON.stringify(call),
     crashed: JSON.stringify(crashed),
@@ -23,8 +24,8 @@ export function interruptLost(file: TaskFile, worker: string | undefined, now: n
     crashedMessage: messageOf(crashed),
     unknownMessage: messageOf(unknown),
   });
-  for (const taskId of ended) file.run("dropSteps", { taskId });
-  return [...again, ...ended];
+  for (const row of ended) keepEnd(file, row);
+  return [...again, ...ended.map((row) => row.task_id)];
 }
 
 function messageOf(outcome: TaskOutcome): string {

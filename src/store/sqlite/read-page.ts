@@ -1,5 +1,6 @@
 import { BadCursor } from "../../task/limits.ts";
 import type { ListFilter, TaskPage } from "../../task/store.ts";
+import { liveStatuses, type TaskStatus } from "../../task/task.ts";
 import { fromCursor, toCursor } from "../page-cursor.ts";
 import { fromEnvironment, type TaskRow, toTask } from "./rows.ts";
 import type { TaskFile } from "./task-file.ts";
@@ -8,6 +9,8 @@ import type { TaskFile } from "./task-file.ts";
 export function readPage(file: TaskFile, caller: string, filter: ListFilter, now: number): TaskPage {
   const before = filter.cursor === undefined ? Number.MAX_SAFE_INTEGER : fromCursor(caller, filter.cursor);
   if (before === undefined) throw new BadCursor();
+  const wants = (...statuses: readonly TaskStatus[]) =>
+    filter.statuses === undefined || statuses.some((status) => filter.statuses?.includes(status)) ? 1 : 0;
   const rows = file.all<TaskRow>("list", {
     caller,
     now,
@@ -15,6 +18,10 @@ export function readPage(file: TaskFile, caller: string, filter: ListFilter, now
     project: filter.project ?? null,
     environment: fromEnvironment(filter.environment),
     statuses: filter.statuses === undefined ? null : JSON.stringify(filter.statuses),
+    live: wants(...liveStatuses),
+    completed: wants("completed"),
+    failed: wants("failed"),
+    cancelled: wants("cancelled"),
     withCalls: filter.withCalls ? 1 : 0,
     limit: filter.limit + 1,
   });

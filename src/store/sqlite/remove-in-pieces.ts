@@ -1,15 +1,29 @@
+import type { Clock } from "../../clock.ts";
+import { failpoint } from "../../failpoint.ts";
+import { PieceSize } from "./piece-size.ts";
 import type { SqlValues } from "./rows.ts";
 import type { TaskFile } from "./task-file.ts";
 
-/** Rows that go while others wait for the lock: some tens of milliseconds' worth. */
-const removedAtOnce = 250;
+/** The most that goes while others wait for the lock, by number and by size; at least one goes. */
+const mostTasks = 500;
+const mostBytes = 4 * 1024 * 1024;
 
-/** However many tasks there are to remove, nobody waits long for their turn; their ids. */
-export async function removeInPieces(file: TaskFile, name: "sweep" | "prune", values: SqlValues): Promise<string[]> {
+interface Removal {
+  readonly file: TaskFile;
+  readonly clock: Clock;
+  readonly name: "sweep" | "prune";
+  readonly values: SqlValues;
+}
+
+/** However many tasks there are to remove, and however large, nobody waits long for their turn; their ids. */
+export async function removeInPieces({ file, clock, name, values }: Removal): Promise<string[]> {
   const removed: string[] = [];
+  const size = new PieceSize(clock, mostTasks);
   for (;;) {
-    const piece = await file.quickly(() => file.ids(name, { ...values, limit: removedAtOnce }));
+    const remove = (count: number) => file.ids(name, { ...values, count, bytes: mostBytes });
+    const piece = await file.quickly(() => size.do(remove));
+    if (piece.length === 0) return removed;
     removed.push(...piece);
-    if (piece.length < removedAtOnce) return removed;
+    failpoint("after-piece");
   }
 }

@@ -10,8 +10,9 @@ export interface TaskRow {
   readonly command: string;
   readonly digest: string;
   readonly idempotency_key: string | null;
-  /** Null in lists, which come without. */
-  readonly input: string | null;
+  /** Lists come without input and outcome, which lie apart. */
+  readonly input?: string | null;
+  readonly outcome?: string | null;
   readonly reason: string;
   readonly ttl_ms: number;
   readonly estimate_ms: number | null;
@@ -29,7 +30,6 @@ export interface TaskRow {
   readonly lease_until: number | null;
   readonly progress: string | null;
   readonly questions: string;
-  readonly outcome?: string | null;
   readonly created_at: number;
   readonly updated_at: number;
   readonly started_at: number | null;
@@ -49,7 +49,7 @@ export interface TaskRow {
 export type SqlValues = Record<string, string | number | null>;
 
 /** A new task as the database takes it. */
-export function fromTask(task: LiveTask): SqlValues {
+export function fromTask(task: LiveTask): SqlValues & { readonly input: string } {
   return {
     taskId: task.taskId,
     caller: task.caller,
@@ -104,7 +104,7 @@ export function toTask(row: TaskRow): Task {
     caller: row.caller,
     project: row.project,
     command: row.command,
-    input: row.input === null ? undefined : JSON.parse(row.input),
+    input: typeof row.input === "string" ? JSON.parse(row.input) : undefined,
     origin: {
       door: row.door === "terminal" ? ("terminal" as const) : ("mcp" as const),
       folder: row.folder ?? undefined,

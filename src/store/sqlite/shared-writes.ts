@@ -1,6 +1,7 @@
 import type Database from "better-sqlite3";
 import { nextTurn } from "../../clock.ts";
 import { isBusy } from "./connection.ts";
+import { transactOn } from "./transact.ts";
 
 interface Job {
   /** It must survive a power cut. */
@@ -83,17 +84,15 @@ export class SharedWrites {
 
 /** All of them in one transaction; throws when nothing was done. */
 function writeTogether(db: Database.Database, jobs: readonly Job[]): Verdict[] {
-  return db
-    .transaction(() =>
-      jobs.map(({ act }): Verdict => {
-        try {
-          return { value: db.transaction(act)() };
-        } catch (error) {
-          // A full disk, and other things, undo all.
-          if (!db.inTransaction) throw error;
-          return { error };
-        }
-      }),
-    )
-    .immediate();
+  const transact = transactOn(db);
+  const tryOne = ({ act }: Job): Verdict => {
+    try {
+      return { value: transact(act) };
+    } catch (error) {
+      // A full disk, and other things, undo all.
+      if (!db.inTransaction) throw error;
+      return { error };
+    }
+  };
+  return transact.immediate(() => jobs.map(tryOne)) as Verdict[];
 }

@@ -28,6 +28,9 @@ import { begin, cancelledOutcome, lapsedMessage } from "../../task/transitions.t
 import { Listeners } from "../listeners.ts";
 import { LocalClock } from "../local-clock.ts";
 import { ChangesElsewhere } from "./changes-elsewhere.ts";
+import { type EndValues, endTask } from "./end-task.ts";
+import { giveBackPages } from "./give-back-pages.ts";
+import { insertTask } from "./insert-task.ts";
 import { insteadOf } from "./instead.ts";
 import { interruptLost } from "./interrupt.ts";
 import { keepStep } from "./keep-step.ts";
@@ -41,6 +44,7 @@ import { TaskFile } from "./task-file.ts";
 /** Tasks in one SQLite file, shared by as many processes as like. */
 export class SqliteStore implements TaskStore {
   readonly #file: TaskFile;
+  readonly #clock: Clock;
   readonly #time: LocalClock;
   readonly #live: LiveCommands;
   readonly #listeners = new Listeners();
@@ -48,6 +52,7 @@ export class SqliteStore implements TaskStore {
 
   constructor(file: string, clock: Clock, log: Logger) {
     this.#file = new TaskFile(file, clock, log);
+    this.#clock = clock;
     this.#time = new LocalClock(clock);
     this.#live = new LiveCommands(this.#file);
     this.#elsewhere = new ChangesElsewhere(this.#file, clock, this.#listeners);
@@ -70,7 +75,7 @@ export class SqliteStore implements TaskStore {
       if (instead !== undefined) return instead;
       forgotten =
         options.keeps === undefined ? [] : this.#file.ids("forgetFirst", { caller: fresh.caller, ...options.keeps });
-      return { kind: "created", task: this.#file.task("insert", values) as Task };
+      return { kind: "created", task: insertTask(this.#file, values) };
     };
     const write = () => this.#file.transaction(make);
     const created = await (fresh.isCall ? this.#file.quickly(write) : this.#file.durably(write));
@@ -246,12 +251,14 @@ export class SqliteStore implements TaskStore {
   }
 
   async sweep(): Promise<number> {
-    return (await removeInPieces(this.#file, "sweep", { now: this.now() })).length;
+    const { length } = await this.#remove("sweep", { now: this.now() });
+    await giveBackPages(this.#file, this.#clock);
+    return length;
   }
 
   async prune({ caller }: CallerScope, taskId?: string): Promise<number> {
     const ids = await (taskId === undefined
-      ? removeInPieces(this.#file, "prune", { caller })
+      ? this.#remove("prune", { caller })
       : this.#file.quickly(() => this.#file.ids("pruneOne", { caller, taskId })));
     for (const id of ids) this.#changed(id);
     return ids.length;
@@ -311,14 +318,14 @@ export class SqliteStore implements TaskStore {
     return isDone;
   }
 
-  /** The end of a task and of its steps: both or neither. */
-  #end(name: "settle" | "cancel" | "lapse", values: SqlValues & { taskId: string }): Promise<boolean> {
-    const write = () => {
-      const changes = this.#file.run(name, values);
-      if (changes > 0) this.#file.run("dropSteps", { taskId: values.taskId });
-      return changes;
-    };
-    return this.#told(values.taskId, () => this.#file.durably(() => this.#file.transaction(write)));
+  /** A task's end, its outcome and the end of its steps: all or nothing. */
+  #end(name: "settle" | "cancel" | "lapse", values: EndValues): Promise<boolean> {
+    const write = () => this.#file.transaction(() => endTask(this.#file, name, values));
+    return this.#told(values.taskId, () => this.#file.durably(write));
+  }
+
+  #remove(name: "sweep" | "prune", values: SqlValues): Promise<string[]> {
+    return removeInPieces({ file: this.#file, clock: this.#clock, name, values });
   }
 
   #changed(taskId: string, isWork = false): void {

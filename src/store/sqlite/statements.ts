@@ -7,11 +7,11 @@ const holds = "task_id = :taskId and fence = :fence and worker is not null and f
 const openQuestions = "(select count(*) from json_each(questions) where value ->> 'answer' is null)";
 const hasLapsed =
   "exists (select 1 from json_each(questions) where value ->> 'answer' is null and value ->> 'until' <= :now)";
-/** Open questions outlive the worker that asked them. */
 /** What a new question is called: by its own name, numbered in front when it is not the first of that name. */
 const ownKey = "(:question ->> '$.key')";
 const sameNamed = `(select count(*) from json_each(questions) where value ->> 'key' = ${ownKey} or (value ->> 'key' glob 'r[0-9]*' and substr(value ->> 'key', -length(${ownKey}) - 1) = '/' || ${ownKey}))`;
 const questionKey = `case when ${ownKey} is null then 'q' || (json_array_length(questions) + 1) when ${sameNamed} = 0 then ${ownKey} else 'r' || (${sameNamed} + 1) || '/' || ${ownKey} end`;
+/** Open questions outlive the worker that asked them. */
 const waitingStatus = `case when ${openQuestions} > 0 then 'input_required' else 'queued' end`;
 /** No variable that both sides know has two values. */
 const fits = `(environment is null or :environment is null or not exists (
@@ -21,39 +21,65 @@ const claimed = `
         status = 'working', fence = fence + 1, attempts = attempts + 1, worker = :worker, lease_until = :now + :leaseMs,
         started_at = coalesce(started_at, :now), status_message = null, updated_at = :now, version = version + 1`;
 
+/** What lies apart, for whoever wants all of a task. */
+const input = "(select input from inputs where inputs.number = tasks.number) as input";
+const outcome = "(select outcome from outcomes where outcomes.number = tasks.number) as outcome";
+const whole = `*, ${input}, ${outcome}`;
+/** How a task ends, whoever ends it; the outcome itself is kept apart, in the same transaction. */
+const ends =
+  "worker = null, lease_until = null, updated_at = :now, finished_at = :now, expires_at = :now + ttl_ms, version = version + 1";
+const weighing = (text: string) => `bytes = bytes + octet_length(${text}) + octet_length(questions)`;
+const endedHere = "json_set(:outcome, '$.durationMs', coalesce(:now - started_at, 0))";
+const lostOutcome = "case when is_call = 1 then :call when is_safe = 1 then :crashed else :unknown end";
+/** Of those that may go, the first: so many, and no more bytes than that, but always one. */
+const someOf = (which: string) => `
+    select number from (
+      select number, sum(bytes) over (order by place rows unbounded preceding) - bytes as before
+      from (select number, bytes, row_number() over () as place from tasks where ${which} limit +:count))
+    where before < :bytes`;
+const listed =
+  "caller = :caller and number < :before and (expires_at is null or expires_at > :now) and (:project is null or project = :project)";
+
 export const statements = {
   insert: `
-    insert into tasks (task_id, caller, project, command, digest, idempotency_key, input, reason, ttl_ms, estimate_ms,
+    insert into tasks (task_id, caller, project, command, digest, idempotency_key, bytes, reason, ttl_ms, estimate_ms,
                        is_safe, max_attempts, backoff_ms, status, fence, attempts, worker, lease_until,
                        not_before, created_at, updated_at, started_at, is_call, questions, progress_token, door, folder, is_endless, is_proven, environment, client)
-    values (:taskId, :caller, :project, :command, :digest, :idempotencyKey, :input, :reason, :ttlMs, :estimateMs,
+    values (:taskId, :caller, :project, :command, :digest, :idempotencyKey, octet_length(:input), :reason, :ttlMs, :estimateMs,
             :isSafe, :maxAttempts, :backoffMs, :status, :fence, :attempts, :worker, :leaseUntil,
             :createdAt, :createdAt, :createdAt, :startedAt, :isCall, :questions, :progressToken, :door, :folder, :isEndless, :isProven, :environment, :client)
     returning *`,
 
-  findByKey: "select * from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey",
-  findEqual: `select * from tasks where caller = :caller and project = :project and digest = :digest and ${live} and is_call = 0 and ${fits} order by number limit 1`,
+  insertInput: "insert into inputs (number, input) values (:number, :input)",
+  keepOutcome: "insert into outcomes (number, outcome) values (:number, :outcome)",
+
+  findByKey: `select ${whole} from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey`,
+  findEqual: `select ${whole} from tasks where caller = :caller and project = :project and digest = :digest and ${live} and is_call = 0 and ${fits} order by number limit 1`,
   liveCommands: `select distinct project, command from tasks where ${live} and is_call = 0`,
   dataVersion: "pragma data_version",
-  countLive: `select count(*) as live from (select 1 from tasks where caller = :caller and ${live} and is_call = 0 and status <> 'input_required' limit :maxLive)`,
-  countWaiting: `select count(*) as live from (select 1 from tasks where caller = :caller and ${live} and is_call = 0 and status = 'input_required' limit :maxWaiting)`,
-  oldestWaiting: `select * from tasks indexed by tasks_live where caller = :caller and ${live} and is_call = 0 and status = 'input_required' order by number limit 1`,
+  countLive: `select count(*) as live from (select 1 from tasks where caller = :caller and ${live} and is_call = 0 and status <> 'input_required' limit +:maxLive)`,
+  countWaiting: `select count(*) as live from (select 1 from tasks where caller = :caller and ${live} and is_call = 0 and status = 'input_required' limit +:maxWaiting)`,
+  oldestWaiting: `select * from tasks indexed by tasks_unfinished where caller = :caller and ${live} and is_call = 0 and status = 'input_required' order by number limit 1`,
 
-  get: "select * from tasks where task_id = :taskId and caller = :caller and (expires_at is null or expires_at > :now)",
+  get: `select ${whole} from tasks where task_id = :taskId and caller = :caller and (expires_at is null or expires_at > :now)`,
 
   versions: "select task_id, version from tasks where task_id in (select value from json_each(:taskIds))",
 
+  /** Each part comes from an index in this order, so that a page ends where it is full; a part that is not wanted costs nothing. */
   list: `
-    select number, task_id, caller, project, command, digest, idempotency_key, null as input, reason, ttl_ms, estimate_ms,
-           is_safe, max_attempts, backoff_ms, status, status_message, version, fence, attempts, crashes, not_before, worker, lease_until,
-           progress, questions, created_at, updated_at, started_at, finished_at, expires_at, is_call, progress_token, door, folder, is_endless, is_proven, environment, client
-    from tasks
-    where caller = :caller and number < :before and (expires_at is null or expires_at > :now)
-      and (:project is null or project = :project)
-      and (:statuses is null or status in (select value from json_each(:statuses)))
-      and ${fits}
-      and (:withCalls = 1 or is_call = 0 or finished_at is not null)
-    order by number desc limit :limit`,
+    select * from tasks indexed by tasks_unfinished
+    where :live = 1 and ${live} and ${listed} and (:statuses is null or status in (select value from json_each(:statuses)))
+      and ${fits} and (:withCalls = 1 or is_call = 0)
+    union all
+    select * from tasks indexed by tasks_ended
+    where :completed = 1 and status = 'completed' and finished_at is not null and ${listed} and ${fits}
+    union all
+    select * from tasks indexed by tasks_ended
+    where :failed = 1 and status = 'failed' and finished_at is not null and ${listed} and ${fits}
+    union all
+    select * from tasks indexed by tasks_ended
+    where :cancelled = 1 and status = 'cancelled' and finished_at is not null and ${listed} and ${fits}
+    order by number desc limit +:limit`,
 
   hasWork: "select 1 from tasks where status = 'queued' and project = :project and not_before <= :now limit 1",
 
@@ -84,12 +110,12 @@ export const statements = {
         order by coalesce((select value ->> 1 from json_each(:turns) where value ->> 0 = waiting.caller), 0), tasks.not_before, tasks.number
         limit 1)
       and status = 'queued'
-    returning *`,
+    returning *, ${input}`,
 
   claimNamed: `
     update tasks set ${claimed}
     where task_id = :taskId and status = 'queued' and project = :project and not_before <= :now and ${isWanted} and ${fits}
-    returning *`,
+    returning *, ${input}`,
 
   renew: `update tasks set lease_until = :now + :leaseMs where worker = :worker and ${live}`,
 
@@ -116,24 +142,24 @@ export const statements = {
 
   settle: `
     update tasks
-    set status = :status, outcome = :outcome, status_message = :statusMessage, worker = null, lease_until = null,
-        updated_at = :now, finished_at = :now, expires_at = :now + ttl_ms, version = version + 1
-    where ${holds}`,
+    set status = :status, ${weighing(":outcome")}, status_message = :statusMessage, ${ends}
+    where ${holds}
+    returning number`,
 
   cancel: `
     update tasks
-    set status = 'cancelled', outcome = json_set(:outcome, '$.durationMs', coalesce(:now - started_at, 0)), status_message = :statusMessage, worker = null, lease_until = null,
-        updated_at = :now, finished_at = :now, expires_at = :now + ttl_ms, version = version + 1
-    where task_id = :taskId and caller = :caller and ${live}`,
+    set status = 'cancelled', ${weighing(endedHere)}, status_message = :statusMessage, ${ends}
+    where task_id = :taskId and caller = :caller and ${live}
+    returning number, ${endedHere} as outcome`,
 
   /** By the index of live tasks: those that have ended are many more. */
   findLapsed: `select * from tasks indexed by tasks_live where caller >= '' and ${live} and is_call = 0 and status = 'input_required' and ${hasLapsed}`,
 
   lapse: `
     update tasks
-    set status = 'cancelled', outcome = json_set(:outcome, '$.durationMs', coalesce(:now - started_at, 0)), status_message = :statusMessage, worker = null, lease_until = null,
-        updated_at = :now, finished_at = :now, expires_at = :now + ttl_ms, version = version + 1
-    where task_id = :taskId and ${live} and is_call = 0 and ${hasLapsed}`,
+    set status = 'cancelled', ${weighing(endedHere)}, status_message = :statusMessage, ${ends}
+    where task_id = :taskId and ${live} and is_call = 0 and ${hasLapsed}
+    returning number, ${endedHere} as outcome`,
 
   dropToken: `update tasks set progress_token = null where task_id = :taskId and caller = :caller and ${live} and progress_token is not null`,
 
@@ -167,11 +193,11 @@ export const statements = {
   giveUpLost: `
     update tasks
     set status = 'failed', crashes = crashes + 1, attempts = attempts - 1,
-        outcome = case when is_call = 1 then :call when is_safe = 1 then :crashed else :unknown end,
+        ${weighing(lostOutcome)},
         status_message = case when is_call = 1 then :callMessage when is_safe = 1 then :crashedMessage else :unknownMessage end,
-        worker = null, lease_until = null, updated_at = :now, finished_at = :now, expires_at = :now + ttl_ms, version = version + 1
+        ${ends}
     where worker is not null and ${live} and (worker = :worker or lease_until < :before)
-    returning task_id`,
+    returning number, task_id, ${lostOutcome} as outcome`,
 
   keepStep: `
     insert into steps (task_id, name, value) select task_id, :name, :value from tasks where ${holds}
@@ -180,13 +206,13 @@ export const statements = {
   steps: "select name, value from steps where task_id = :taskId",
   dropSteps: "delete from steps where task_id = :taskId",
 
+  freePages: "select freelist_count as free, page_count as pages from pragma_freelist_count, pragma_page_count",
+
   workers: "select distinct worker from tasks where worker is not null",
-  sweep:
-    "delete from tasks where number in (select number from tasks where expires_at <= :now limit :limit) returning task_id",
+  sweep: `delete from tasks where number in (${someOf("expires_at <= :now")}) returning task_id`,
   sweepKey:
     "delete from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey and expires_at <= :now",
-  prune:
-    "delete from tasks where number in (select number from tasks where caller = :caller and finished_at is not null limit :limit) returning task_id",
+  prune: `delete from tasks where number in (${someOf("caller = :caller and finished_at is not null")}) returning task_id`,
   pruneOne:
     "delete from tasks where task_id = :taskId and caller = :caller and finished_at is not null returning task_id",
 
@@ -202,7 +228,7 @@ export const statements = {
     where number in (
       select number
       from (select number, row_number() over latest as place,
-                   sum(octet_length(input) + coalesce(octet_length(outcome), 0) + octet_length(questions)) over latest as bytes
+                   sum(bytes) over latest as bytes
             from tasks where caller = :caller and finished_at is not null
             window latest as (order by finished_at desc, number desc rows unbounded preceding))
       where place > :count or bytes > :bytes)

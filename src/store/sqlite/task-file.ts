@@ -8,6 +8,7 @@ import { type OpenFile, openFiles, refuseReplaced } from "./replaced.ts";
 import { type SqlValues, type TaskRow, toTask } from "./rows.ts";
 import { SharedWrites } from "./shared-writes.ts";
 import { statements } from "./statements.ts";
+import { transactOn } from "./transact.ts";
 
 /** How long a write waits for other writers before it gives up. */
 const maxBusyMs = 15_000;
@@ -91,7 +92,8 @@ export class TaskFile {
 
   #synchronize(isFull: boolean): void {
     if (isFull === this.#isFull) return;
-    this.open().db.pragma(isFull ? "synchronous = FULL" : "synchronous = NORMAL");
+    // Not prepared: SQLite does what a pragma says while it compiles it.
+    this.open().db.exec(isFull ? "pragma synchronous = FULL" : "pragma synchronous = NORMAL");
     this.#isFull = isFull;
   }
 
@@ -120,9 +122,10 @@ export class TaskFile {
     this.#log.error(message);
   }
 
-  /** Part of a larger one where that has begun. */
+  /** Part of a larger one where that has begun: whoever began it undoes it as a whole. */
   transaction<T>(action: () => T): T {
-    return this.open().db.transaction(action).immediate();
+    const { db } = this.open();
+    return db.inTransaction ? action() : (transactOn(db).immediate(action) as T);
   }
 
   /** Something has been asked for here that is not written yet. */
@@ -156,6 +159,16 @@ export class TaskFile {
   /** SQLite counts what other connections commit; a new number means that anything may have changed. */
   readVersion(): number {
     return this.first<{ data_version: number }>("dataVersion", {})?.data_version ?? 0;
+  }
+
+  /** Pages that nothing is on any more, and all. */
+  readFree(): { readonly free: number; readonly pages: number } {
+    return this.first("freePages", {}) ?? { free: 0, pages: 0 };
+  }
+
+  /** Makes the file shorter by so many free pages. Not prepared: that would step once, which is one page. */
+  dropPages(count: number): void {
+    this.open().db.exec(`pragma incremental_vacuum(${count})`);
   }
 
   #prepare(name: StatementName): Database.Statement<[SqlValues], unknown> {

@@ -35,7 +35,7 @@ export class Ledger {
 
   #lostIn(place: Place): string[] {
     const db = new Database(path.join(place.home, "tasks.db"), { readonly: true, timeout: 10_000 });
-    const find = db.prepare("select status, outcome from tasks where task_id = ?");
+    const find = db.prepare("select status, outcome from tasks left join outcomes using (number) where task_id = ?");
     const lost: string[] = [];
     for (const [taskId, promised] of this.promised) {
       if (promised.place !== place) continue;

@@ -1,0 +1,75 @@
+import { statSync } from "node:fs";
+import type Database from "better-sqlite3";
+import {
+  checkStatements,
+  problemOfCopy,
+  problemOfSchema,
+  problemsOf,
+  type StoreFacts,
+  type Strays,
+  type TaskCounts,
+} from "../check.ts";
+import { openConnection, toRuntimeError } from "./connection.ts";
+import { openAsItIs } from "./open-for-reading.ts";
+import { knownVersion, versionOf } from "./schema.ts";
+import { transferStatements } from "./transfer-statements.ts";
+
+const statements = checkStatements("");
+/** So much of what is damaged is told. */
+const toldFaults = 5;
+
+/** Looks through a file, and changes nothing of it. Throws where it cannot be opened. */
+export function checkFile(file: string): StoreFacts {
+  const db = openAsItIs(file);
+  try {
+    const schema = { version: versionOf(db), known: knownVersion };
+    const faults = db.pragma(`quick_check(${toldFaults})`) as { quick_check: string }[];
+    const isSound = faults.every(({ quick_check: fault }) => fault === "ok");
+    return {
+      kind: "SQLite",
+      place: file,
+      version: db.prepare("select sqlite_version()").pluck().get() as string,
+      schema,
+      tasks: isSound && schema.version > 0 ? (db.prepare(statements.counts).get() as TaskCounts) : undefined,
+      bytes: [file, `${file}-wal`].reduce((sum, part) => sum + sizeOf(part), 0),
+      connections: undefined,
+      clockAheadMs: 0,
+      problems: isSound ? problemsIn(db, schema) : [damageOf(faults.map(({ quick_check: fault }) => fault))],
+    };
+  } catch (error) {
+    throw toRuntimeError(error, file);
+  } finally {
+    db.close();
+  }
+}
+
+function problemsIn(db: Database.Database, schema: StoreFacts["schema"]): string[] {
+  if (schema.version !== schema.known) return problemOfSchema(schema);
+  const isCopying = db.prepare(transferStatements.hasMark).get() !== undefined;
+  const mark = isCopying ? (db.prepare(transferStatements.readMark).get() as { source: string }) : undefined;
+  return [...problemOfCopy(mark?.source), ...problemsOf(db.prepare(statements.strays).get() as Strays)];
+}
+
+function damageOf(faults: readonly string[]): string {
+  return `It is damaged (${faults.join("; ")}): move it away, or restore it from a backup.`;
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** Brings a file's schema up to date, and makes the file when it is missing: from which version to which. */
+export function migrateFile(file: string): { readonly from: number; readonly to: number } {
+  const from = sizeOf(file) === 0 ? 0 : readFileVersion(file);
+  openConnection(file).close();
+  return { from, to: knownVersion };
+}
+
+function readFileVersion(file: string): number {
+  const db = openAsItIs(file);
+  try {
+    return versionOf(db);
+  } finally {
+    db.close();
+  }
+}
