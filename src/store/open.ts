@@ -9,12 +9,15 @@ import { system } from "../system/system.ts";
 import type { Dispatcher } from "../task/dispatcher.ts";
 import type { TaskStore } from "../task/store.ts";
 import { isPostgresUrl } from "./postgres/address.ts";
+
 import type { PostgresStore } from "./postgres/postgres-store.ts";
 
 /**
  * Which store there is, and how to get at it. A store is named by one word, the setting `store`; that it is the path of
  * an SQLite file, the URL of a PostgreSQL database, or the memory of this process, is known here and below alone.
  */
+
+export { isPostgresUrl };
 
 /** Keeps nothing beyond the life of this process. */
 export const memoryStore = ":memory:";
@@ -74,6 +77,13 @@ function isMissing(error: unknown, name: string): boolean {
 /** True when a store's name is the path of a file, which may be resolved and looked at. */
 export function isStoreFile(store: string): boolean {
   return store !== memoryStore && !isUrl(store);
+}
+
+/** A store's name as everybody may read it: of a database elsewhere its host and its own name. */
+export function shownStore(store: string): string {
+  if (!isUrl(store)) return store;
+  const { protocol, host, pathname } = URL.canParse(store) ? new URL(store) : new URL("unknown://");
+  return `${protocol}//${host}${pathname}`;
 }
 
 function isUrl(store: string): boolean {
