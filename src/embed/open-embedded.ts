@@ -16,7 +16,7 @@ import { becomeApp } from "../program/program.ts";
 import { createRuntime, type RuntimeCore } from "../runtime/runtime.ts";
 import { readSecret } from "../runtime/secret-file.ts";
 import { type Streams, serveStreams } from "../serve.ts";
-import { memoryStore, refuseShared } from "../store/open.ts";
+import { isStoreFile, memoryStore, refuseShared } from "../store/open.ts";
 import { createHttpMount, type HttpMount } from "../transport/http/mount.ts";
 import { type AppCaller, toCallerOrOwn, toTokenCaller } from "./app-caller.ts";
 import { toHomelessSettings } from "./homeless-settings.ts";
@@ -124,9 +124,12 @@ async function open(options: CheckedOptions, openParts: OpenParts | undefined, l
   return new OpenServer(core, openMount(core, options), settings.graceSeconds * 1000);
 }
 
-/** What signs questions that a call was sent back with: kept beside the store, so that it is the same after a restart. */
+/**
+ * What signs questions that a call was sent back with: kept beside a file, so that it is the same after a restart. There
+ * is no such place beside a database elsewhere: whoever was asked before a restart is asked again.
+ */
 function openSecret(store: string): () => string {
-  if (store === memoryStore) {
+  if (!isStoreFile(store)) {
     const secret = createSecret();
     return () => secret;
   }

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { type Clock, systemClock } from "../clock.ts";
-import { type Logger, silentLog } from "../log.ts";
 import { RuntimeError } from "../errors.ts";
+import { type Logger, silentLog } from "../log.ts";
 import { type Home, type ProcessEnvironment, refuse } from "../paths.ts";
 import { thisProgram } from "../program/program.ts";
 import { system } from "../system/system.ts";
@@ -14,6 +14,8 @@ import type { PostgresStore } from "./postgres/postgres-store.ts";
  * Which store there is, and how to get at it. A store is named by one word, the setting `store`; that it is the path of
  * an SQLite file, the URL of a PostgreSQL database, or the memory of this process, is known here and below alone.
  */
+
+export { isPostgresUrl };
 
 /** Keeps nothing beyond the life of this process. */
 export const memoryStore = ":memory:";
@@ -77,6 +79,13 @@ function isMissing(error: unknown, name: string): boolean {
 /** True when a store's name is the path of a file, which may be resolved and looked at. */
 export function isStoreFile(store: string): boolean {
   return store !== memoryStore && !isUrl(store);
+}
+
+/** A store's name as everybody may read it: of a database elsewhere its host and its own name. */
+export function shownStore(store: string): string {
+  if (!isUrl(store)) return store;
+  const { protocol, host, pathname } = URL.canParse(store) ? new URL(store) : new URL("unknown://");
+  return `${protocol}//${host}${pathname}`;
 }
 
 function isUrl(store: string): boolean {

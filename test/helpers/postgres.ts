@@ -15,11 +15,18 @@ export const testPassword = "secret-of-the-test";
 /** One server for a whole run of tests: the first one that needs it starts it, and it ends with the run. */
 export async function serverPort(): Promise<number> {
   // Every file is run by a child of the process that is the run.
-  return await startServer(path.join(tmpdir(), `meanwhile-postgres-${process.ppid}`), process.ppid);
+  const server = await startServer(path.join(tmpdir(), `meanwhile-postgres-${process.ppid}`), process.ppid);
+  return server.port;
 }
 
-/** A server of one's own, which ends with this process at the latest. */
-export async function startServer(folder: string, owner: number): Promise<number> {
+export interface TestServer {
+  readonly port: number;
+  /** Of the process that keeps it: ends it on SIGTERM, and restarts it as after a crash on SIGUSR2. */
+  readonly pid: number;
+}
+
+/** A server that ends with the process that owns it, at the latest. */
+export async function startServer(folder: string, owner: number): Promise<TestServer> {
   if (begin(folder)) {
     const keeper = path.join(import.meta.dirname, "postgres-keeper.mjs");
     const words = [keeper, folder, String(owner)];
@@ -28,7 +35,7 @@ export async function startServer(folder: string, owner: number): Promise<number
   for (let tries = 0; tries < 6_000; tries++) {
     const [ready, failed] = [path.join(folder, "ready"), path.join(folder, "failed")];
     if (existsSync(failed)) throw new Error(`PostgreSQL could not be started: ${readFileSync(failed, "utf8")}`);
-    if (existsSync(ready)) return (JSON.parse(readFileSync(ready, "utf8")) as { port: number }).port;
+    if (existsSync(ready)) return JSON.parse(readFileSync(ready, "utf8")) as TestServer;
     await sleep(systemClock, 10);
   }
   throw new Error("PostgreSQL did not start within a minute.");

@@ -52,8 +52,9 @@ export class PostgresStore implements TaskStore {
   }
 
   /** Connects, unless it has. Rejects when the database cannot be used; the next one who needs it tries again. */
-  open(): Promise<void> {
-    return this.#database.open();
+  async open(): Promise<void> {
+    await this.#database.open();
+    await this.#elsewhere.listen();
   }
 
   now(): number {

@@ -5,7 +5,7 @@ import type { Logger } from "../../log.ts";
 import type { Task } from "../../task/task.ts";
 import { isBusy, openConnection, toRuntimeError } from "./connection.ts";
 import { type OpenFile, openFiles, refuseReplaced } from "./replaced.ts";
-import { type SqlValues, type TaskRow, toTask } from "./rows.ts";
+import { fromExactRow, type SqlValues, type TaskRow, toExactValues, toTask } from "./rows.ts";
 import { SharedWrites } from "./shared-writes.ts";
 import { statements } from "./statements.ts";
 import { transactOn } from "./transact.ts";
@@ -135,11 +135,11 @@ export class TaskFile {
 
   /** How many rows have changed. */
   run(name: StatementName, values: SqlValues): number {
-    return this.#prepare(name).run(values).changes;
+    return this.#prepare(name).run(toExactValues(values)).changes;
   }
 
   all<T>(name: StatementName, values: SqlValues): T[] {
-    return this.#prepare(name).all(values) as T[];
+    return this.#prepare(name).all(toExactValues(values)).map(fromExactRow) as T[];
   }
 
   /** Not `.get()`: that stops at the first row, and when the commit that follows fails, it does not say so. */
