@@ -6,6 +6,7 @@ import { type Home, type ProcessEnvironment, refuse } from "../paths.ts";
 import { thisProgram } from "../program/program.ts";
 import { system } from "../system/system.ts";
 import type { Dispatcher } from "../task/dispatcher.ts";
+import type { SharedState } from "../task/shared-state.ts";
 import type { TaskStore } from "../task/store.ts";
 
 /**
@@ -16,8 +17,10 @@ import type { TaskStore } from "../task/store.ts";
 /** Keeps nothing beyond the life of this process. */
 export const memoryStore = ":memory:";
 
-/** Keeps the tasks, and says which of them is next. */
-export interface Store extends TaskStore, Dispatcher {}
+/** Keeps the tasks, says which of them is next, and keeps what all servers on it share. */
+export interface Store extends TaskStore, Dispatcher {
+  readonly shared: SharedState;
+}
 
 export interface StoreOptions {
   readonly clock?: Clock;
@@ -65,14 +68,13 @@ export function storeOf(home: Home, env: ProcessEnvironment, cwd: string): strin
   return file;
 }
 
-/** Throws when others may have had their hands in a store, or in what is kept `beside` it. */
-export function refuseShared(file: string, cure: string, beside: readonly string[] = []): void {
+/** Throws when others may have had their hands in a store. */
+export function refuseShared(file: string, cure: string): void {
   // Whoever may write beside a database can lay a log there, which is carried over into it.
   const parts = [
     path.dirname(file),
     file,
     ...["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`),
-    ...beside,
   ];
   refuse(system.refusalOf(parts.map((part) => ({ file: part, isRootTrusted: true, cure }))));
 }

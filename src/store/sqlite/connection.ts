@@ -12,10 +12,11 @@ import { fairShares } from "./migrations/004-fair-shares.ts";
 import { estimates } from "./migrations/005-estimates.ts";
 import { environments } from "./migrations/006-environments.ts";
 import { clients } from "./migrations/007-clients.ts";
+import { sessions } from "./migrations/009-sessions.ts";
 
 /** Below this, two processes that write and checkpoint at the same instant can lose committed rows. */
 const minimumVersion = [3, 51, 3] as const;
-const migrations = { statements: [tasks, calls, origins, fairShares, estimates, environments, clients] };
+const migrations = { statements: [tasks, calls, origins, fairShares, estimates, environments, clients, sessions] };
 /** A file of this size is read through before it is trusted; a larger one would make every start wait. */
 const maxCheckedBytes = 64 * 1024 * 1024;
 

@@ -37,6 +37,7 @@ import { LiveCommands } from "./live-commands.ts";
 import { readPage } from "./read-page.ts";
 import { removeInPieces } from "./remove-in-pieces.ts";
 import { fromEnvironment, fromRules, fromShares, fromTask, type SqlValues, type TaskRow, toTask } from "./rows.ts";
+import { SqliteShared } from "./sqlite-shared.ts";
 import { TaskFile } from "./task-file.ts";
 
 /** Tasks in one SQLite file, shared by as many processes as like. Store and dispatcher in one. */
@@ -46,12 +47,20 @@ export class SqliteStore implements TaskStore, Dispatcher {
   readonly #live: LiveCommands;
   readonly #listeners = new Listeners();
   readonly #elsewhere: ChangesElsewhere;
+  /** What servers on this file share beside the tasks. */
+  readonly shared: SqliteShared;
 
   constructor(file: string, clock: Clock, log: Logger) {
     this.#file = new TaskFile(file, clock, log);
     this.#time = new LocalClock(clock);
     this.#live = new LiveCommands(this.#file);
     this.#elsewhere = new ChangesElsewhere(this.#file, clock, this.#listeners);
+    this.shared = new SqliteShared({
+      file: this.#file,
+      now: () => this.now(),
+      onChange: (listener) => this.onChange((taskId) => taskId === undefined && listener()),
+      watchClosely: (isWaiting) => this.watchClosely(isWaiting),
+    });
   }
 
   /** Opens the file, unless it is open. Throws when it cannot be used; the next one who needs it tries again. */

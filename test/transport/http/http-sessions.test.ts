@@ -39,7 +39,7 @@ async function setUp() {
       await turns(2);
     };
     try {
-      sessions.handle({
+      await sessions.handle({
         caller,
         request: new NodeRequest(request),
         exchange,
