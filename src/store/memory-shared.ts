@@ -5,6 +5,7 @@ import {
   type Letter,
   maxNoteBytes,
   type NewSession,
+  nodeLivesMs,
   type SessionNotes,
   type SharedSessions,
   type SharedState,
@@ -29,6 +30,8 @@ export class MemoryShared implements SharedState, SharedSessions {
   /** Those used longest ago first. */
   readonly #sessions = new Map<string, MemorySession>();
   readonly #readers = new Set<Reader>();
+  /** When each has last said that it is there. */
+  readonly #nodes = new Map<string, number>();
 
   constructor(now: () => number) {
     this.#now = now;
@@ -52,6 +55,18 @@ export class MemoryShared implements SharedState, SharedSessions {
   /** How many marks are remembered. */
   get remembered(): number {
     return this.#used.size;
+  }
+
+  async join(node: string): Promise<void> {
+    this.#nodes.set(node, this.#now());
+  }
+
+  async leave(node: string): Promise<void> {
+    this.#nodes.delete(node);
+  }
+
+  async isThere(node: string): Promise<boolean> {
+    return this.#now() - (this.#nodes.get(node) ?? Number.NEGATIVE_INFINITY) < nodeLivesMs;
   }
 
   async keep(session: NewSession, most: number, from: string): Promise<boolean> {
@@ -97,6 +112,7 @@ export class MemoryShared implements SharedState, SharedSessions {
 
   async sweep(): Promise<void> {
     this.#forgetUsed();
+    for (const node of this.#nodes.keys()) if (!(await this.isThere(node))) this.#nodes.delete(node);
     for (const session of this.#sessions.values()) if (this.#isOver(session)) this.#sessions.delete(session.sessionId);
   }
 

@@ -71,10 +71,6 @@ export function storeOf(home: Home, env: ProcessEnvironment, cwd: string): strin
 /** Throws when others may have had their hands in a store. */
 export function refuseShared(file: string, cure: string): void {
   // Whoever may write beside a database can lay a log there, which is carried over into it.
-  const parts = [
-    path.dirname(file),
-    file,
-    ...["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`),
-  ];
+  const parts = [path.dirname(file), file, ...["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`)];
   refuse(system.refusalOf(parts.map((part) => ({ file: part, isRootTrusted: true, cure }))));
 }

@@ -37,6 +37,8 @@ export const maxNoteBytes = 64 * 1024;
 export const maxLetters = { count: 2_000, bytes: 16 * 1024 * 1024 };
 /** Nobody reads a letter that has lain for so long. */
 export const letterLivesMs = 10 * 60_000;
+/** Who has not said for so long that it is there is not. */
+export const nodeLivesMs = 10 * 60_000;
 
 /** From one server to another, or to all others, about a session. */
 export interface Letter {
@@ -55,6 +57,12 @@ export const endedLetter = "ended";
  * changes is told by letters.
  */
 export interface SharedSessions {
+  /** This server knows sessions. To be said again now and then: who is silent for `nodeLivesMs` is taken for gone. */
+  join(node: string): Promise<void>;
+  /** It does not any more. */
+  leave(node: string): Promise<void>;
+  /** Whether it may be of use to write to this one. */
+  isThere(node: string): Promise<boolean>;
   /**
    * Keeps a session that has begun. Where its caller has so many, the one that was used longest ago ends for it, unless
    * a server holds its stream; false when that is the case of all.

@@ -181,7 +181,7 @@ describe("opening", () => {
     await store.create(call, begun);
     expect(await store.get(scope(), "call")).toMatchObject({ isCall: true, progressToken: 7 });
     await store.close();
-    expect(versionOf(file)).toBe(7);
+    expect(versionOf(file)).toBe(8);
     expect((await (await open(file)).list(scope(), { limit: 10, withCalls: true })).tasks).toHaveLength(4);
   });
 

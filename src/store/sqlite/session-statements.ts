@@ -9,6 +9,12 @@ export const sessionStatements = {
   useOnce: "insert into used_marks (mark, until) values (:mark, :until) on conflict do nothing",
   sweepMarks: "delete from used_marks where until <= :now",
 
+  joinNode:
+    "insert into nodes (node, seen_at) values (:node, :now) on conflict (node) do update set seen_at = excluded.seen_at",
+  leaveNode: "delete from nodes where node = :node",
+  findNode: "select node from nodes where node = :node and seen_at > :before",
+  sweepNodes: "delete from nodes where seen_at <= :before",
+
   countSessions: "select count(*) as count from sessions where caller = :caller",
   endIdle: `
     delete from sessions where session_id in (

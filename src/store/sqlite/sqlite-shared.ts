@@ -7,6 +7,7 @@ import {
   maxLetters,
   maxNoteBytes,
   type NewSession,
+  nodeLivesMs,
   type SessionNotes,
   type SharedSessions,
   type SharedState,
@@ -79,6 +80,19 @@ export class SqliteShared implements SharedState, SharedSessions {
     return await this.#file.quickly(() => this.#file.transaction(use));
   }
 
+  async join(node: string): Promise<void> {
+    await this.#file.quickly(() => this.#file.run("joinNode", { node, now: this.#parts.now() }));
+  }
+
+  async leave(node: string): Promise<void> {
+    await this.#file.quickly(() => this.#file.run("leaveNode", { node }));
+  }
+
+  async isThere(node: string): Promise<boolean> {
+    const before = this.#parts.now() - nodeLivesMs;
+    return (await this.#file.read(() => this.#file.first("findNode", { node, before }))) !== undefined;
+  }
+
   async keep({ sessionId, caller, greeting, silenceMs }: NewSession, most: number, from: string): Promise<boolean> {
     await this.#begin();
     const now = this.#parts.now();
@@ -139,6 +153,7 @@ export class SqliteShared implements SharedState, SharedSessions {
     const sweep = () => {
       this.#file.run("sweepSessions", { now });
       this.#file.run("sweepLetters", { before: now - letterLivesMs });
+      this.#file.run("sweepNodes", { before: now - nodeLivesMs });
     };
     await this.#file.quickly(() => this.#file.transaction(sweep));
   }

@@ -30,6 +30,7 @@ export class FarLines {
 
   /** Asks a server for the events after one of its own; undefined when it is gone. Throws what it refuses with. */
   async want(sessionId: string, node: string, lastEventId: string | undefined): Promise<NearLine | undefined> {
+    if (!(await this.#post.isThere(node))) return undefined;
     const id = createId();
     const line = new NearLine(() => this.#near.delete(id));
     this.#near.set(id, line);

@@ -46,6 +46,7 @@ export class Sessions {
       open: async () => (await served.openShared()).sessions,
       onNews: (sessionId, news, from) => this.#sessions.get(sessionId)?.hear(news, from),
       onEnded: (sessionId) => this.#forget(this.#sessions.get(sessionId)),
+      clock,
       log,
     });
     this.#place = { served, replays: new ReplayMemory(), post, lines: new FarLines(post, clock) };
@@ -73,7 +74,7 @@ export class Sessions {
   async leave(): Promise<void> {
     this.#cancelLook?.();
     await Promise.all([this.#noteUsed(), ...[...this.#sessions.values()].map((session) => session.leave())]);
-    this.#place.post.close();
+    await this.#place.post.leave();
   }
 
   close(): void {

@@ -1,3 +1,4 @@
+import type { Clock } from "../../clock.ts";
 import { isStoreError } from "../../errors.ts";
 import { createId } from "../../ids.ts";
 import type { Logger } from "../../log.ts";
@@ -38,8 +39,12 @@ interface PostOptions {
   readonly onNews: (sessionId: string, news: News, from: string) => void;
   /** A session has ended elsewhere. */
   readonly onEnded: (sessionId: string) => void;
+  readonly clock: Clock;
   readonly log: Logger;
 }
+
+/** How often it is said that this server is there, at least, while sessions begin. */
+const joinEveryMs = 5 * 60_000;
 
 /** One server's part of it. Where the store fails, sessions go on here alone. */
 export class SessionPost {
@@ -49,20 +54,32 @@ export class SessionPost {
   #shared: SharedSessions | undefined;
   #stopListening: (() => void) | undefined;
   #isClosed = false;
+  #joinedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: PostOptions) {
     this.#options = options;
   }
 
-  /** Opened when the first session begins. */
+  /** Opened when the first session begins, or comes here. */
   async #open(): Promise<SharedSessions> {
-    if (this.#shared !== undefined) return this.#shared;
-    const shared = await this.#options.open();
+    const shared = this.#shared ?? (await this.#options.open());
     if (this.#shared === undefined && !this.#isClosed) {
       this.#shared = shared;
       this.#stopListening = shared.onLetter(this.node, (letter) => this.#read(letter));
     }
+    const now = this.#options.clock.monotonic();
+    if (now - this.#joinedAt > joinEveryMs) await this.#join(shared, now);
     return shared;
+  }
+
+  async #join(shared: SharedSessions, now: number): Promise<void> {
+    this.#joinedAt = now;
+    await shared.join(this.node);
+  }
+
+  /** False for a server that is certainly gone. */
+  async isThere(node: string): Promise<boolean> {
+    return await (await this.#open()).isThere(node);
   }
 
   /** What others have written by now is heard. */
@@ -85,6 +102,7 @@ export class SessionPost {
   }
 
   async touch(used: readonly { readonly sessionId: string; readonly agoMs: number }[]): Promise<void> {
+    await this.#quietly((shared) => this.#join(shared, this.#options.clock.monotonic()));
     await this.#quietly((shared) => shared.touch(used));
     await this.#quietly((shared) => shared.sweep());
   }
@@ -100,6 +118,12 @@ export class SessionPost {
 
   async end(sessionId: string): Promise<void> {
     await this.#quietly((shared) => shared.end(sessionId, this.node));
+  }
+
+  /** Others no longer count on this server. */
+  async leave(): Promise<void> {
+    await this.#quietly((shared) => shared.leave(this.node));
+    this.close();
   }
 
   close(): void {

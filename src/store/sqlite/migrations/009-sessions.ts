@@ -25,6 +25,11 @@ create table sessions (
 ) strict, without rowid;
 create index sessions_of_caller on sessions (caller, used_at);
 
+create table nodes (
+  node    text    primary key,
+  seen_at integer not null
+) strict, without rowid;
+
 create table letters (
   number     integer primary key autoincrement,
   session_id text    not null,
