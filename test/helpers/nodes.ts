@@ -1,7 +1,7 @@
 import path from "node:path";
 import { cleanUp, temporaryFolder, writeFiles } from "./home.ts";
 import { serveHttpHere } from "./in-process.ts";
-import { startGuardedHttp } from "./meanwhile.ts";
+import { startHttp } from "./meanwhile.ts";
 import { overHttp, WireClient, type WireOptions } from "./wire.ts";
 
 /** Several servers on one store, each with a home of its own; the operator has given all of them the same token. */
@@ -38,7 +38,7 @@ export async function startNodes(count: number): Promise<readonly Node[] & { rea
 }
 
 async function startNode({ cwd, env }: NodesPlace): Promise<Node> {
-  const started = await startGuardedHttp(words, { cwd, env: { ...env, MEANWHILE_HOME: createHome() } });
+  const started = await startHttp(words, { cwd, env: { ...env, MEANWHILE_HOME: createHome() } });
   return {
     url: started.url,
     async stop() {

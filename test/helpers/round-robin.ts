@@ -24,6 +24,8 @@ export async function startRoundRobin(urls: readonly string[]): Promise<RoundRob
       const url = all[turn++ % all.length] as string;
       const about = { method: incoming.method, headers: incoming.headers, agent: false };
       const upstream = request(url, about).end(body);
+      // Who hangs up hangs up on the server, be it before that has said a word.
+      response.once("close", () => upstream.destroy());
       const answer = await once(upstream, "response").then(
         ([head]) => head as IncomingMessage,
         (error: NodeJS.ErrnoException) => error,
@@ -31,7 +33,6 @@ export async function startRoundRobin(urls: readonly string[]): Promise<RoundRob
       if (answer instanceof Error && answer.code === "ECONNREFUSED") continue;
       sent.push({ url, method: incoming.method ?? "" });
       if (answer instanceof Error) return void response.destroy();
-      response.on("close", () => upstream.destroy());
       answer.on("error", () => response.destroy());
       response.writeHead(answer.statusCode ?? 502, answer.headers).flushHeaders();
       return void answer.pipe(response);
