@@ -29,6 +29,8 @@ import { TaskSubscriptions } from "./subscriptions.ts";
 
 export interface ServingOptions {
   readonly facts: ServerIdentity;
+  /** What is served: servers of another project have nothing to do with its sessions. */
+  readonly project: string;
   readonly catalog: Catalog;
   /** The tasks, opened when they are first needed. */
   readonly openCalls: () => Calls | Promise<Calls>;
@@ -56,6 +58,7 @@ export interface Served {
   createTasks2025(connection: ClientConnection): Tasks2025;
   /** Where an author has registered things by hand. */
   readonly guests: GuestCompany | undefined;
+  readonly project: string;
   readonly openShared: () => Promise<SharedState>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -116,6 +119,7 @@ export function createServing(options: ServingOptions): Serving {
       createTasks2025: (connection) =>
         new Tasks2025(connection, { ...common, errorsAsCompleted: options.errorsAsCompleted }),
       guests,
+      project: options.project,
       openShared: options.openShared,
       clock,
       log,

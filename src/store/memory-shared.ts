@@ -82,7 +82,9 @@ export class MemoryShared implements SharedState, SharedSessions {
 
   async find(caller: string, sessionId: string): Promise<KeptSession | undefined> {
     const found = this.#sessions.get(sessionId);
-    return found === undefined || found.caller !== caller || this.#isOver(found) ? undefined : { ...found };
+    if (found === undefined || found.caller !== caller || this.#isOver(found)) return undefined;
+    const { usedAt: _usedAt, ...kept } = found;
+    return kept;
   }
 
   async note(notes: SessionNotes, letter: Letter): Promise<void> {

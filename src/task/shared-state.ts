@@ -14,7 +14,7 @@ export interface SharedState {
 /** A session that has begun. */
 export interface NewSession {
   readonly sessionId: string;
-  /** Whose it is: nobody else finds it. */
+  /** Whose it is, and of which server: nobody else finds it. */
   readonly caller: string;
   /** What its client said of itself at the handshake, as JSON. */
   readonly greeting: string;
@@ -34,7 +34,7 @@ export const streamNote = "stream:";
 /** More than this many bytes of notes are not kept. */
 export const maxNoteBytes = 64 * 1024;
 /** What waits to be read, of one session: whoever writes more is not heard by other servers. */
-export const maxLetters = { count: 2_000, bytes: 16 * 1024 * 1024 };
+export const maxLetters = { count: 1_000, bytes: 16 * 1024 * 1024 };
 /** Nobody reads a letter that has lain for so long. */
 export const letterLivesMs = 10 * 60_000;
 /** Who has not said for so long that it is there is not. */

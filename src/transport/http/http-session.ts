@@ -74,17 +74,22 @@ export class HttpSession {
     const refused = new EventWay({ id: "" }, exchange);
     const accepted = this.#createWay(exchange, String(message.params?.protocolVersion));
     const over = Promise.withResolvers<void>();
+    const refuse = (error: unknown) => {
+      // Whoever has called answers this exchange.
+      this.#ways.delete(accepted.id);
+      this.close();
+      over.reject(error);
+    };
     const send = (answer: Message) => {
       if (answer.error === undefined)
         return void keep()
           .then(() => accepted.send(answer))
-          .then(over.resolve, over.reject);
+          .then(over.resolve, refuse);
       refused.send(answer);
       over.resolve();
       this.close();
     };
     this.#receive(message, { outbound: exchange, exchange: exchange.exchange, open: () => undefined, send });
-    over.promise.catch(() => this.close());
     return over.promise;
   }
 

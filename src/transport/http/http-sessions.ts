@@ -111,7 +111,7 @@ export class Sessions {
     const { id: sessionId, caller } = session;
     const { sessions: most, silenceMs } = limitsOf(caller);
     this.#makeRoom(caller);
-    const kept = { sessionId, caller: callerKey(caller), greeting, silenceMs };
+    const kept = { sessionId, caller: this.#ownerKey(caller), greeting, silenceMs };
     if (!(await this.#share((post) => post.keep(kept, most)))) throw tooManySessions(caller, most);
     this.#add(session);
   }
@@ -148,7 +148,7 @@ export class Sessions {
 
   async #findElsewhere(id: string, from: From): Promise<void> {
     const { caller, request, exchange } = from;
-    const kept = await this.#place.post.find(callerKey(caller), id);
+    const kept = await this.#place.post.find(this.#ownerKey(caller), id);
     if (kept === undefined) throw noSession();
     // Another request may have been faster.
     if (this.#sessions.has(id)) return await this.#find(id, from);
@@ -197,6 +197,11 @@ export class Sessions {
       );
     this.#refuseTooMany(caller);
     session.answer(message, exchange, { revision: versionOf(request), caller });
+  }
+
+  /** A session is of one caller and one project, as tasks are. */
+  #ownerKey(caller: Caller): string {
+    return `${this.#served.project} ${callerKey(caller)}`;
   }
 
   #of(caller: Caller): readonly HttpSession[] {

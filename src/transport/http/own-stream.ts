@@ -60,6 +60,8 @@ export class OwnStream implements Way {
 
   send(message: Message): void {
     const { post, sessionId } = this.#options;
+    // It may have been opened elsewhere a moment ago.
+    if (!this.isHeldHere) post.catchUp();
     const { holder } = this;
     if (this.isHeldHere || holder === undefined) this.#events.send(message);
     else void post.tell(sessionId, { kind: "say", message }, holder);

@@ -101,9 +101,10 @@ export class SessionPost {
     await this.#quietly((shared) => shared.note(notes, this.#toLetter(sessionId, news)));
   }
 
+  /** These were used here; and this server is there. */
   async touch(used: readonly { readonly sessionId: string; readonly agoMs: number }[]): Promise<void> {
-    await this.#quietly((shared) => this.#join(shared, this.#options.clock.monotonic()));
     await this.#quietly((shared) => shared.touch(used));
+    await this.#quietly((shared) => this.#join(shared, this.#options.clock.monotonic()));
     await this.#quietly((shared) => shared.sweep());
   }
 
@@ -123,6 +124,7 @@ export class SessionPost {
   /** Others no longer count on this server. */
   async leave(): Promise<void> {
     await this.#quietly((shared) => shared.leave(this.node));
+    await this.#quietly((shared) => shared.sweep());
     this.close();
   }
 
