@@ -83,7 +83,7 @@ export interface SharedSessions {
   /** Calls back with every letter to this server, or to all, that another has written from now on. */
   onLetter(node: string, listener: (letter: Letter) => void): () => void;
   /**
-   * Has every listener hear what was written by now, as far as that is found out without waiting. Called with every
+   * Has every listener hear what was written by now, as far as that is found out without waiting. Called before a
    * request of a session that is known, so it has to be cheap: nothing is read where nothing has changed.
    */
   catchUp(): void;

@@ -136,7 +136,7 @@ export class Sessions {
 
   #find(id: string, from: From): void | Promise<void> {
     // What its client has done elsewhere, its end for one, comes first.
-    this.#place.post.catchUp();
+    this.#place.post.catchUpUnlessJustNow();
     const session = this.#sessions.get(id);
     if (session === undefined) return this.#findElsewhere(id, from);
     // A session belongs to who began it: for anybody else it does not exist.

@@ -43,6 +43,8 @@ interface PostOptions {
   readonly log: Logger;
 }
 
+/** No client has its answer from one server, and is at the next with another request, in less. */
+const freshMs = 2;
 /** How often it is said that this server is there, at least, while sessions begin. */
 const joinEveryMs = 5 * 60_000;
 
@@ -54,6 +56,7 @@ export class SessionPost {
   #shared: SharedSessions | undefined;
   #stopListening: (() => void) | undefined;
   #isClosed = false;
+  #caughtUpAt = Number.NEGATIVE_INFINITY;
   #joinedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: PostOptions) {
@@ -84,7 +87,13 @@ export class SessionPost {
 
   /** What others have written by now is heard. */
   catchUp(): void {
+    this.#caughtUpAt = this.#options.clock.monotonic();
     this.#shared?.catchUp();
+  }
+
+  /** The same, for every request: however many there are, it costs next to nothing. */
+  catchUpUnlessJustNow(): void {
+    if (this.#options.clock.monotonic() - this.#caughtUpAt >= freshMs) this.catchUp();
   }
 
   watchClosely(isWaiting: boolean): void {
