@@ -50,6 +50,7 @@ import {
   toExactKey,
   toTask,
 } from "./rows.ts";
+import { SqliteShared } from "./sqlite-shared.ts";
 import { TaskFile } from "./task-file.ts";
 
 /** Tasks in one SQLite file, shared by as many processes as like. */
@@ -60,6 +61,8 @@ export class SqliteStore implements TaskStore {
   readonly #live: LiveCommands;
   readonly #listeners = new Listeners();
   readonly #elsewhere: ChangesElsewhere;
+  /** What servers on this file share beside the tasks. */
+  readonly shared: SqliteShared;
 
   constructor(file: string, clock: Clock, log: Logger) {
     this.#file = new TaskFile(file, clock, log);
@@ -67,6 +70,12 @@ export class SqliteStore implements TaskStore {
     this.#time = new LocalClock(clock);
     this.#live = new LiveCommands(this.#file);
     this.#elsewhere = new ChangesElsewhere(this.#file, clock, this.#listeners);
+    this.shared = new SqliteShared({
+      file: this.#file,
+      now: () => this.now(),
+      onChange: (listener) => this.onChange((taskId) => taskId === undefined && listener()),
+      watchClosely: (isWaiting) => this.watchClosely(isWaiting),
+    });
   }
 
   /** Opens the file, unless it is open. Throws when it cannot be used; the next one who needs it tries again. */

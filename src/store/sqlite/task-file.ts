@@ -6,8 +6,9 @@ import type { Task } from "../../task/task.ts";
 import { isBusy, openConnection, toRuntimeError } from "./connection.ts";
 import { type OpenFile, openFiles, refuseReplaced } from "./replaced.ts";
 import { fromExactRow, type SqlValues, type TaskRow, toExactValues, toTask } from "./rows.ts";
+import { sessionStatements } from "./session-statements.ts";
 import { SharedWrites } from "./shared-writes.ts";
-import { statements } from "./statements.ts";
+import { statements as taskStatements } from "./statements.ts";
 import { transactOn } from "./transact.ts";
 
 /** How long a write waits for other writers before it gives up. */
@@ -15,6 +16,7 @@ const maxBusyMs = 15_000;
 /** How often the log is told of the same trouble. */
 const tellMs = 60_000;
 
+const statements = { ...taskStatements, ...sessionStatements };
 type StatementName = keyof typeof statements;
 
 interface Opened {
