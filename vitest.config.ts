@@ -20,6 +20,8 @@ const slow = [
   "diagnose/golden",
   "scenarios/daemon",
   "scenarios/orderly-stop",
+  "scenarios/slow-sdk-tool",
+  "scenarios/wrap-slow-tool",
   "scenarios/task-",
   "scenarios/bounded",
   "scenarios/hostile-folder",

@@ -59,7 +59,7 @@ describe("a worker that is lost", () => {
       let takenOver = 0;
       for (let round = 1; round <= times; round++) {
         const key = `round ${round}`;
-        const { taskId } = await create("safe", { key, ms: 120 });
+        const { taskId } = await create("safe", { key, ms: 400 });
         await waitFor(() => attemptsOf(folder, key, "start").includes(1));
         await stopBetweenWrites(late, path.join(folder, "tasks.db"));
         const isTooLate = isTerminal(await engine.get("ada", taskId));
