@@ -44,10 +44,10 @@ const snippetsOf = (page: string): Snippet[] =>
   }));
 
 /**
- * What these pages show is typed by `npm run check:long`. The like is typed every day, and costs as much once more:
- * scenarios/diagnose.test.ts, scenarios/daemon.test.ts, published-cli.test.ts, testing/harness.test.ts.
+ * A diagnosis starts a server over and over: what this page shows is typed by `npm run check:long`;
+ * scenarios/diagnose.test.ts types the like every day.
  */
-const costly = ["docs/diagnose.md", "docs/daemon.md", "docs/own-program.md", "docs/testing.md"];
+const costly = "docs/diagnose.md";
 
 // A page waits for its commands, one after the other, and no page for another.
 vi.setConfig({ maxConcurrency: 3 });
@@ -68,7 +68,7 @@ describe("every snippet is what it says", () => {
         writeFiles(folder, {
           [snippet.name || expect.fail(`a ts snippet of ${page} has no file name`)]: snippet.text,
         });
-      if (snippet.language === "console" && (isLong || !costly.includes(page)))
+      if (snippet.language === "console" && (isLong || page !== costly))
         for (const { command, output } of stepsOf(snippet.text))
           expect(await runSteadily(command, folder, toPattern(output)), `$ ${command}`).toMatch(toPattern(output));
     }
