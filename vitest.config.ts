@@ -52,8 +52,9 @@ export default defineConfig({
     // too. All files are one project: vitest starts a new process wherever the next file is of another.
     include: ["test/**/*.test.ts"],
     isolate: false,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // They guard against hanging alone: on a machine that has twenty other things to do, a test of forty starts takes minutes.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     experimental: { viteModuleRunner: false },
   },
 });
