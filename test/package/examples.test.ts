@@ -17,10 +17,10 @@ const homes = mkdtempSync(path.join(tmpdir(), "meanwhile-"));
 afterAll(() => rmSync(homes, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }));
 
 /**
- * Every day those that are unlike the others: what documents show is run by the tests of the documents, and what other
- * frameworks do with a handler by embed/create-server.test.ts.
+ * Every day those that are unlike the others: what documents show is run by the tests of the documents, servers of SDK v2
+ * are wrapped for the conformance suite, and what other frameworks do with a handler is in embed/create-server.test.ts.
  */
-const shown = ["embed-sdk-v1", "embed-express", "embed-fastify", "embed-hono", "wrap"].map(
+const shown = ["embed-sdk-v1", "embed-sdk-v2", "embed-express", "embed-fastify", "embed-hono", "wrap"].map(
   (name) => `examples/${name}/check.ts`,
 );
 const files = globSync("examples/*/{client,check}.ts", { cwd: root }).filter((file) => isLong || !shown.includes(file));

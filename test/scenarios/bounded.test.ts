@@ -65,7 +65,7 @@ test.each(
 )("many parallel results of 10 MB all arrive on one connection %s, within bounds of memory", async (_title, open) => {
   const { client, pids } = await open();
   const gate = path.join(temporaryFolder(), "gate");
-  const ids = Array.from({ length: rounds(20, 40) }, (_, at) => client.call("load_big", { mib: 9.5, gate, at }));
+  const ids = Array.from({ length: rounds(16, 40) }, (_, at) => client.call("load_big", { mib: 9.5, gate, at }));
   await client.request("ping");
   writeFileSync(gate, "");
   const { peakMb } = await peakMbOf(
