@@ -11,7 +11,7 @@ import {
 } from "../check.ts";
 import { openConnection, toRuntimeError } from "./connection.ts";
 import { openAsItIs } from "./open-for-reading.ts";
-import { knownVersion, versionOf } from "./schema.ts";
+import { knownVersion, versionOf } from "./migrate-file.ts";
 import { transferStatements } from "./transfer-statements.ts";
 
 const statements = checkStatements("");
