@@ -178,7 +178,7 @@ export class CommandCall implements CallWatcher {
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       const open = openQuestions(await engine.get(caller, taskId));
-      this.#options.parked.park(engine, caller, taskId);
+      this.#options.parked.park(engine, caller, taskId, open);
       const result = await this.#sendBack(
         open.map((question) => withReason(question, error.message)),
         { taskId },
@@ -267,8 +267,10 @@ export class CommandCall implements CallWatcher {
 
   #conclude(engine: Engine, ending: CallEnding): Result | Promise<Result> {
     if (ending.kind === "asked") {
-      this.#options.parked.park(engine, callerKey(this.#request.caller), ending.task.taskId);
-      return this.#sendBack(openQuestions(ending.task), { taskId: ending.task.taskId });
+      const { taskId } = ending.task;
+      const open = openQuestions(ending.task);
+      this.#options.parked.park(engine, callerKey(this.#request.caller), taskId, open);
+      return this.#sendBack(open, { taskId });
     }
     if (ending.kind === "deferred")
       return handOver(ending, {

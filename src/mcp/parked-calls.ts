@@ -2,7 +2,7 @@ import type { Clock } from "../clock.ts";
 import { RequestError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Engine } from "../task/engine.ts";
-import { isTerminal, openQuestions, type Task } from "../task/task.ts";
+import { isTerminal, openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
 import { stateLivesMs } from "./request-states.ts";
 
 /** One for all: an error made anew, with its stack, is most of what ending a wait costs. */
@@ -27,7 +27,8 @@ export class ParkedCalls {
     return this.#parked.size;
   }
 
-  park(engine: Engine, caller: string, taskId: string): void {
+  /** `asked` is what its client was sent back with. */
+  park(engine: Engine, caller: string, taskId: string, asked: readonly TaskQuestion[]): void {
     const over = new AbortController();
     const cancel = () => {
       unpark();
@@ -41,8 +42,9 @@ export class ParkedCalls {
     };
     this.unpark(taskId);
     this.#parked.set(taskId, unpark);
-    // Its client may come back to another server, which takes the answers then.
-    engine.wait(caller, taskId, { until: isAnswered, signal: over.signal }).then(unpark, (error: unknown) => {
+    // Its client may come back to another server, which takes the answers then, and waits for the next.
+    const until = (task: Task) => isTerminal(task) || !isOpen(task, asked);
+    engine.wait(caller, taskId, { until, signal: over.signal }).then(unpark, (error: unknown) => {
       // Pruned is as good as ended; where the store failed, the hour goes on.
       if (error instanceof RequestError) unpark();
     });
@@ -53,9 +55,8 @@ export class ParkedCalls {
   }
 }
 
-/** Nothing is asked any more, be it that it has ended. */
-function isAnswered(task: Task): boolean {
-  return isTerminal(task) || openQuestions(task).length === 0;
+function isOpen(task: Task, asked: readonly TaskQuestion[]): boolean {
+  return openQuestions(task).some(({ key }) => asked.some((question) => question.key === key));
 }
 
 interface LostTask {

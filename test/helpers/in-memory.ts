@@ -147,15 +147,18 @@ export interface PipedOptions extends WireOptions {
   readonly deferral?: DeferralRules;
   /** For commands that know the time. */
   readonly clock?: FakeClock;
+  /** For several servers on one. */
+  readonly store?: Store;
 }
 
 export async function openPiped({
   commands,
   deferral,
   clock = new FakeClock(),
+  store,
   ...options
 }: PipedOptions): Promise<Piped> {
-  const server = await openInMemory(commands, clock, deferral === undefined ? {} : { deferral });
+  const server = await openInMemory(commands, clock, deferral === undefined ? {} : { deferral }, store);
   const link = server.openPipe();
   const client = new WireClient(link, options);
   onTestFinished(async () => {

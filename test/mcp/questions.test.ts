@@ -2,6 +2,8 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import type { CommandContext } from "../../src/command/context.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
+import { FakeClock } from "../helpers/fake-clock.ts";
 import { local, openPiped, type Piped } from "../helpers/in-memory.ts";
 import { type Result, takesTasks } from "../helpers/wire.ts";
 
@@ -43,6 +45,21 @@ describe("2026-07-28, a call that was sent back with a question", () => {
   const elicits = { revision: "2026-07-28", capabilities: { elicitation: {} } };
   const comeBack = async (piped: Piped, { requestState }: Result, inputResponses: object) =>
     await piped.request("tools/call", { name: "ask_names", arguments: {}, requestState, inputResponses });
+
+  test("is not cancelled by the server that it waits on, when its client has come back to another", async () => {
+    const { command, runs } = asking();
+    const clock = new FakeClock();
+    const both = { commands: { ask_names: command }, clock, store: new MemoryStore(clock), ...elicits };
+    const [here, there] = [await openPiped(both), await openPiped(both)];
+    const first = await here.call("ask_names");
+    await here.pass(30 * minute);
+    const second = (await comeBack(there, first, { q1: accept({ name: "Ada" }) })).result as Result;
+    expect(second).toMatchObject({ inputRequests: { q2: { params: { message: "The second name?" } } } });
+    await here.pass(45 * minute);
+    const { result } = await comeBack(there, second, { q2: accept({ name: "Eve" }) });
+    expect(result).toMatchObject({ structuredContent: { data: { names: "Ada and Eve" } } });
+    expect(runs).toHaveLength(1);
+  });
 
   test("is cancelled when nobody has come back to it for an hour: its state is void then", async () => {
     const { command, runs } = asking();

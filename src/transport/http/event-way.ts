@@ -22,7 +22,7 @@ export interface EventWayOptions {
 }
 
 /** What events leave by: an exchange of ours, or one of another server. */
-export interface Carrier extends Outbound {
+export interface EventCarrier extends Outbound {
   readonly isOver: boolean;
   readonly isStream: boolean;
   readonly exchange: AbortSignal | undefined;
@@ -42,9 +42,9 @@ export interface Carrier extends Outbound {
 export class EventWay implements Way {
   readonly id: string;
   readonly #options: EventWayOptions;
-  #carrier: Carrier | undefined;
+  #carrier: EventCarrier | undefined;
 
-  constructor(options: EventWayOptions, carrier?: Carrier) {
+  constructor(options: EventWayOptions, carrier?: EventCarrier) {
     this.id = options.id;
     this.#options = options;
     this.#carrier = carrier;
@@ -56,7 +56,7 @@ export class EventWay implements Way {
 
   /** Of requests alone, and theirs has been carried from the first. */
   get outbound(): Outbound {
-    return this.#carrier as Carrier;
+    return this.#carrier as EventCarrier;
   }
 
   get exchange(): AbortSignal | undefined {
@@ -104,7 +104,7 @@ export class EventWay implements Way {
   }
 
   /** Goes on where the client was, after what it missed, here or elsewhere. */
-  carryOn(carrier: Carrier, lastEventId: string, missedElsewhere = ""): void {
+  carryOn(carrier: EventCarrier, lastEventId: string, missedElsewhere = ""): void {
     this.#carrier = carrier;
     carrier.openStream(this.#options.headers, missedElsewhere + this.missedSince(lastEventId));
   }

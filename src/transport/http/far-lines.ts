@@ -1,7 +1,7 @@
 import type { Clock } from "../../clock.ts";
 import { createId } from "../../ids.ts";
 import { Backlog } from "../../mcp/outbound.ts";
-import type { Carrier } from "./event-way.ts";
+import type { EventCarrier } from "./event-way.ts";
 import type { HttpExchange } from "./http-exchange.ts";
 import { HttpRefusal } from "./http-refusal.ts";
 import type { News, SessionPost } from "./session-post.ts";
@@ -120,7 +120,7 @@ export class NearLine {
 }
 
 /** The way of a request whose client has come back to another server. */
-export class FarCarrier implements Carrier {
+export class FarCarrier implements EventCarrier {
   readonly backlog = new Backlog();
   readonly #send: (text: string, isLast: boolean) => void;
   readonly #clock: Clock;

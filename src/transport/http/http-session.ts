@@ -7,7 +7,7 @@ import type { Served } from "../../mcp/serving.ts";
 import type { KeptSession } from "../../mcp/shared.ts";
 import type { Message } from "../../wire/message.ts";
 import { takesEmptyEvents } from "../../wire/revisions.ts";
-import { type Carrier, EventWay } from "./event-way.ts";
+import { type EventCarrier, EventWay } from "./event-way.ts";
 import type { FarLines } from "./far-lines.ts";
 import type { HttpExchange } from "./http-exchange.ts";
 import { HttpRefusal } from "./http-refusal.ts";
@@ -17,7 +17,7 @@ import { notesOf, SilentWay, saidSoFar } from "./session-notes.ts";
 import type { News, SessionPost } from "./session-post.ts";
 
 /** The server that a session is on. */
-export interface SessionPlace {
+export interface SessionNode {
   readonly served: Served;
   readonly replays: ReplayMemory;
   readonly post: SessionPost;
@@ -29,7 +29,7 @@ export class HttpSession {
   readonly id: string;
   readonly caller: Caller;
   readonly conversation: Conversation;
-  readonly #place: SessionPlace;
+  readonly #place: SessionNode;
   readonly #replay: Replay;
   readonly #headers: Readonly<Record<string, string>>;
   /** Those of requests that are not over, by their ids. */
@@ -41,7 +41,7 @@ export class HttpSession {
   /** Undefined once it can be used. */
   ready: Promise<void> | undefined;
 
-  constructor(place: SessionPlace, caller: Caller, id = createId()) {
+  constructor(place: SessionNode, caller: Caller, id = createId()) {
     this.#place = place;
     this.caller = caller;
     this.id = id;
@@ -194,7 +194,7 @@ export class HttpSession {
     }
   }
 
-  #carryOn(lastEventId: string, carrier: Carrier): void {
+  #carryOn(lastEventId: string, carrier: EventCarrier): void {
     const id = this.#replay.streamOf(lastEventId);
     if (id === undefined) throw unknownEvent();
     const way = this.#ways.get(id) ?? new EventWay({ id, replay: this.#replay, headers: this.#headers });

@@ -10,7 +10,7 @@ import { EventWay } from "./event-way.ts";
 import { FarLines } from "./far-lines.ts";
 import type { HttpExchange } from "./http-exchange.ts";
 import { HttpRefusal } from "./http-refusal.ts";
-import { HttpSession, receive, type SessionPlace } from "./http-session.ts";
+import { HttpSession, receive, type SessionNode } from "./http-session.ts";
 import { ReplayMemory } from "./replay.ts";
 import { toGreeting } from "./session-notes.ts";
 import { SessionPost } from "./session-post.ts";
@@ -35,7 +35,7 @@ export class Sessions {
   readonly #served: Served;
   readonly #sessions = new Map<string, HttpSession>();
   readonly #byCaller = new Map<string, Set<HttpSession>>();
-  readonly #place: SessionPlace;
+  readonly #place: SessionNode;
   #cancelLook: (() => void) | undefined;
   #lastLookAt = Number.NEGATIVE_INFINITY;
 
