@@ -112,6 +112,7 @@ const immediate = ["mayHaveLive", "keepLeases", "onChange", "onWork", "watchClos
 
 function withFakeTime(store: Store, clock: FakeClock, write: (ms: number) => Promise<void>): Store {
   let written: number | undefined;
+  let writing: Promise<void> | undefined;
   return new Proxy(store, {
     get(target, name: keyof Store) {
       if (name === "now") return () => clock.now();
@@ -120,7 +121,11 @@ function withFakeTime(store: Store, clock: FakeClock, write: (ms: number) => Pro
       if (verb === undefined) return undefined;
       if (immediate.includes(name)) return verb.bind(target);
       return async (...given: unknown[]) => {
-        if (written !== clock.now()) await write((written = clock.now()));
+        if (written !== clock.now()) {
+          written = clock.now();
+          writing = write(written);
+        }
+        await writing;
         return await verb.apply(target, given);
       };
     },

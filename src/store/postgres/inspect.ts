@@ -6,7 +6,7 @@ import { unavailable } from "./trouble.ts";
 /** Older ones are no longer maintained, and lack what the statements use. */
 const oldestVersion = 14;
 /** Beside the pool: one that listens, and one that keeps leases. */
-export const besidePool = 2;
+const besidePool = 2;
 
 interface ServerFacts {
   readonly version: number;
