@@ -26,7 +26,7 @@ const table: Record<string, readonly string[] | "*"> = {
   completion: ["command", "errors.ts", "clock.ts"],
   task: ["command", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
   "task/isolated": ["task", "command", "system", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
-  store: ["command", "task", "system", "errors.ts", "clock.ts", "log.ts", "paths.ts", "failpoint.ts"],
+  store: ["command", "task", "system", "errors.ts", "clock.ts", "ids.ts", "log.ts", "paths.ts", "failpoint.ts"],
   testing: ["command", "task", "store", "project", "paths.ts", "clock.ts", "ids.ts", "errors.ts", "log.ts"],
   mcp: ["wire", "completion", "command", "task", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
   transport: ["mcp", "command", "errors.ts", "clock.ts", "ids.ts", "wire", "log.ts"],

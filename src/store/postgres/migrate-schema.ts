@@ -1,6 +1,6 @@
 import type { ClientBase } from "pg";
 import { pendingMigrations } from "../migrate.ts";
-import { tasks } from "./migrations/001-tasks.ts";
+import { tasks } from "./migrations/001-first-schema.ts";
 import { unavailable } from "./trouble.ts";
 
 const migrations = { statements: [tasks] };
