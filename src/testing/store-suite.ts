@@ -11,11 +11,11 @@ import { endingCases } from "./store-cases/ending.ts";
 import { fenceCases } from "./store-cases/fences.ts";
 import { handOutCases } from "./store-cases/handing-out.ts";
 import { interruptingCases } from "./store-cases/interrupting.ts";
+import { textCases } from "./store-cases/keeping-texts.ts";
 import { listingCases } from "./store-cases/listing.ts";
 import { scopeCases } from "./store-cases/scope.ts";
 import { sharingCases } from "./store-cases/sharing.ts";
 import { stepCases } from "./store-cases/steps.ts";
-import { textCases } from "./store-cases/texts.ts";
 import { workingCases } from "./store-cases/working.ts";
 
 export interface OpenOptions {
