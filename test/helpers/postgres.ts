@@ -34,7 +34,10 @@ export async function startServer(folder: string, owner: number): Promise<TestSe
     spawn(process.execPath, words, { detached: true, stdio: "ignore" }).unref();
   }
   const [ready, failed] = [path.join(folder, "ready"), path.join(folder, "failed")];
-  await waitFor(() => existsSync(ready) || existsSync(failed), () => "PostgreSQL did not start");
+  await waitFor(
+    () => existsSync(ready) || existsSync(failed),
+    () => "PostgreSQL did not start",
+  );
   if (existsSync(failed)) throw new Error(`PostgreSQL could not be started: ${readFileSync(failed, "utf8")}`);
   return JSON.parse(readFileSync(ready, "utf8")) as TestServer;
 }
