@@ -1,5 +1,4 @@
 import { thisProgram } from "../program/program.ts";
-import { withoutPassword } from "./without-password.ts";
 
 /**
  * Names the isolated run that a process was started by; daemons are nobody's, whoever started them. It has one name in
@@ -27,4 +26,9 @@ export function childEnvironment(): Record<string, string | undefined> {
   return Object.fromEntries(
     own.map(([name, value]) => [name, name === store && value !== undefined ? withoutPassword(value) : value]),
   );
+}
+
+/** A URL as others may have it: who is meant stays, the password goes. Anything else as it is. */
+export function withoutPassword(text: string): string {
+  return text.replace(/^([a-z][\w+.-]*:\/\/[^/?#@:]*):.*@(?=[^@]*$)/is, "$1@");
 }

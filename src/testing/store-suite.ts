@@ -8,10 +8,10 @@ import { cleaningCases } from "./store-cases/cleaning.ts";
 import { creatingCases } from "./store-cases/creating.ts";
 import { durationCases } from "./store-cases/durations.ts";
 import { endingCases } from "./store-cases/ending.ts";
-import { exactTextCases } from "./store-cases/exact-text.ts";
 import { fenceCases } from "./store-cases/fences.ts";
 import { handOutCases } from "./store-cases/handing-out.ts";
 import { interruptingCases } from "./store-cases/interrupting.ts";
+import { textCases } from "./store-cases/keeping-texts.ts";
 import { listingCases } from "./store-cases/listing.ts";
 import { scopeCases } from "./store-cases/scope.ts";
 import { sharingCases } from "./store-cases/sharing.ts";
@@ -50,7 +50,7 @@ export const storeCases: readonly StoreCase[] = [
   ...workingCases,
   ...askingCases,
   ...endingCases,
-  ...exactTextCases,
+  ...textCases,
   ...fenceCases,
   ...stepCases,
   ...interruptingCases,

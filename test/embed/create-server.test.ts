@@ -78,8 +78,8 @@ describe("Its options", () => {
     ["one that is none", { stroe: ":memory:" }, "createServer: `stroe` is not an option; did you mean `store`?"],
     [
       "a database that is none",
-      { store: "postgres://localhost/tasks" },
-      'createServer: `store` must be ":memory:" or the path of a file; of databases there is none other yet',
+      { store: "mysql://localhost/tasks" },
+      'createServer: `store` must be ":memory:", the path of a file, or postgres://user:password@host/database',
     ],
     ["an address that is none", { publicUrl: "acme.example" }, "createServer: `publicUrl` must be an address"],
     ["a folder that is not there", { commands: "./no-such-folder" }, "and there is no such folder"],

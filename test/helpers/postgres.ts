@@ -5,9 +5,10 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
 import { afterAll, afterEach } from "vitest";
-import { type Clock, sleep, systemClock } from "../../src/clock.ts";
+import type { Clock } from "../../src/clock.ts";
 import { openStore, type Store } from "../../src/store/open.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
+import { waitFor } from "./meanwhile.ts";
 
 /** The password of every test's server: it must turn up nowhere. */
 export const testPassword = "secret-of-the-test";
@@ -32,13 +33,13 @@ export async function startServer(folder: string, owner: number): Promise<TestSe
     const words = [keeper, folder, String(owner)];
     spawn(process.execPath, words, { detached: true, stdio: "ignore" }).unref();
   }
-  for (let tries = 0; tries < 6_000; tries++) {
-    const [ready, failed] = [path.join(folder, "ready"), path.join(folder, "failed")];
-    if (existsSync(failed)) throw new Error(`PostgreSQL could not be started: ${readFileSync(failed, "utf8")}`);
-    if (existsSync(ready)) return JSON.parse(readFileSync(ready, "utf8")) as TestServer;
-    await sleep(systemClock, 10);
-  }
-  throw new Error("PostgreSQL did not start within a minute.");
+  const [ready, failed] = [path.join(folder, "ready"), path.join(folder, "failed")];
+  await waitFor(
+    () => existsSync(ready) || existsSync(failed),
+    () => "PostgreSQL did not start",
+  );
+  if (existsSync(failed)) throw new Error(`PostgreSQL could not be started: ${readFileSync(failed, "utf8")}`);
+  return JSON.parse(readFileSync(ready, "utf8")) as TestServer;
 }
 
 /** True for the one who is to start it. */
@@ -120,10 +121,13 @@ const immediate = [
 /** The same store, whose database is told the fake's time before every verb that it is asked for. */
 function withFakeTime(store: Store, clock: FakeClock, write: (ms: number) => Promise<void>): Store {
   let written: number | undefined;
+  let writing: Promise<void> | undefined;
   const tellTime = async () => {
-    if (written === clock.now()) return;
-    written = clock.now();
-    await write(written);
+    if (written !== clock.now()) {
+      written = clock.now();
+      writing = write(written);
+    }
+    await writing;
   };
   const timed = <T extends object>(target: T): T =>
     new Proxy(target, {

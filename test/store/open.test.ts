@@ -23,6 +23,15 @@ test("A look makes no store; who opens one makes it, and hears when it is taken 
   expect(clock.pendingTimers).toBe(0);
 });
 
+test("A database elsewhere is no file: its URL is neither resolved nor looked at.", async () => {
+  const url = "postgres://ada:secret@db.example/tasks?schema=x";
+  const clock = new FakeClock();
+  expect(storeOf(homeAt({}), { MEANWHILE_STORE: url }, "/nowhere")).toBe(url);
+  expect(await storeExists(url)).toBe(true);
+  onStoreGone(url, clock, () => expect.unreachable());
+  expect(clock.pendingTimers).toBe(0);
+});
+
 describe("a store of one's own choice", () => {
   const open = (file: string) => {
     try {

@@ -10,14 +10,14 @@ import {
 } from "../../task/task.ts";
 import { apply, cancelledOutcome, lapsedMessage, type TaskEvent } from "../../task/transitions.ts";
 import type { Database, Query } from "./database.ts";
-import { fromQuestions, type TaskRow, toTask } from "./rows.ts";
+import { fromQuestions, type PostgresRow, toTask } from "./task-rows.ts";
 
 /**
  * Questions are JSON that the database does not look into. So what is asked and answered is read, changed by the rules
  * themselves, and written if nothing has happened in between; otherwise all of that again.
  */
 
-interface ReadTask extends TaskRow {
+interface ReadTask extends PostgresRow {
   readonly now: number;
 }
 

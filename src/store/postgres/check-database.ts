@@ -14,7 +14,7 @@ import { copyingTable } from "../unfinished.ts";
 import { type PostgresAddress, parseAddress } from "./address.ts";
 import { connectionTerms } from "./connection-terms.ts";
 import { besidePool, inspectServer } from "./inspect.ts";
-import { checkVersion, knownVersion, migrate, tablesOf } from "./migrate.ts";
+import { checkVersion, knownVersion, migrate, tablesOf } from "./migrate-schema.ts";
 import { toTrouble } from "./trouble.ts";
 
 interface ServerLook {

@@ -1,8 +1,8 @@
-import { randomUUID } from "node:crypto";
+import { createId } from "../../ids.ts";
 import type { Created, CreateOptions } from "../../task/store.ts";
 import type { NewTask } from "../../task/task.ts";
 import type { Database, Query } from "./database.ts";
-import { fromNewTask, type SqlValues, type TaskRow, toTask } from "./rows.ts";
+import { fromNewTask, type PostgresRow, type PostgresValues, toTask } from "./task-rows.ts";
 
 /** What was made, or is there instead; and the ids of what had to go for it. */
 export interface Making {
@@ -10,7 +10,7 @@ export interface Making {
   readonly forgotten: readonly string[];
 }
 
-interface MadeRow extends TaskRow {
+interface MadeRow extends PostgresRow {
   readonly kind: "repeated" | "joined" | "full" | null;
   readonly id: string | null;
   readonly live: number;
@@ -28,7 +28,7 @@ export function createTask(database: Database, fresh: NewTask, options: CreateOp
     maxWaiting: toLimit(options.maxWaiting),
     keepCount: options.keeps === undefined ? null : toLimit(options.keeps.count),
     keepBytes: options.keeps === undefined ? null : toLimit(options.keeps.bytes),
-    claimId: options.claim === undefined ? null : randomUUID(),
+    claimId: options.claim === undefined ? null : createId(),
   };
   return database.patiently(async (query, isAgain) => {
     const made = isAgain ? await findMade(query, values) : undefined;
@@ -37,7 +37,7 @@ export function createTask(database: Database, fresh: NewTask, options: CreateOp
 }
 
 /** Undefined when what was there instead went away in that instant. */
-async function make(query: Query, values: SqlValues): Promise<Making | undefined> {
+async function make(query: Query, values: PostgresValues): Promise<Making | undefined> {
   const [row] = await query<MadeRow>("create", values);
   if (row === undefined) return undefined;
   const { kind, id, live, forgotten } = row;
@@ -46,15 +46,15 @@ async function make(query: Query, values: SqlValues): Promise<Making | undefined
     return { created: { kind: "created", task }, forgotten };
   }
   if (kind === "full" && id === null) return { created: { kind, live }, forgotten };
-  const [found] = await query<TaskRow>("find", { taskId: id });
+  const [found] = await query<PostgresRow>("find", { taskId: id });
   if (found === undefined) return undefined;
   const task = toTask(found);
   return { created: kind === "full" ? { kind, live, oldest: task } : { kind, task }, forgotten };
 }
 
 /** Ids are never used twice: a task of this one is what an earlier try has made, though nobody heard of it. */
-async function findMade(query: Query, { taskId, caller }: SqlValues): Promise<Making | undefined> {
-  const [row] = await query<TaskRow>("wasCreated", { taskId: taskId as string, caller: caller as string });
+async function findMade(query: Query, { taskId, caller }: PostgresValues): Promise<Making | undefined> {
+  const [row] = await query<PostgresRow>("wasCreated", { taskId: taskId as string, caller: caller as string });
   return row === undefined ? undefined : { created: { kind: "created", task: toTask(row) }, forgotten: [] };
 }
 

@@ -7,9 +7,9 @@ import type { PostgresAddress } from "./address.ts";
 import { connectionTerms } from "./connection-terms.ts";
 import { DatabaseClock } from "./database-clock.ts";
 import { inspectServer } from "./inspect.ts";
-import { migrate } from "./migrate.ts";
-import type { SqlValue, SqlValues } from "./rows.ts";
-import { prepareTexts, type StatementName } from "./statements.ts";
+import { migrate } from "./migrate-schema.ts";
+import { prepareTexts, type StatementName } from "./postgres-statements.ts";
+import type { PostgresValue, PostgresValues } from "./task-rows.ts";
 import { isLost, isPassing, toTrouble, unavailable } from "./trouble.ts";
 
 /** How long whoever wants something of the database waits for it to come back. */
@@ -18,7 +18,7 @@ const maxTroubleMs = 15_000;
 const tellMs = 60_000;
 
 /** One statement, and its rows. */
-export type Query = <Row = unknown>(name: StatementName, values: SqlValues) => Promise<Row[]>;
+export type Query = <Row = unknown>(name: StatementName, values: PostgresValues) => Promise<Row[]>;
 
 /** One PostgreSQL schema: opened when it is first needed, its statements by name, tried again while it is away. */
 export class Database {
@@ -124,7 +124,7 @@ export class Database {
   }
 
   /** One statement, patiently. It must do no harm when it is carried out twice. */
-  query<Row>(name: StatementName, values: SqlValues): Promise<Row[]> {
+  query<Row>(name: StatementName, values: PostgresValues): Promise<Row[]> {
     return this.patiently((query) => query<Row>(name, values));
   }
 
@@ -142,7 +142,7 @@ export class Database {
   }
 
   #queryOn(client: pg.PoolClient): Query {
-    return async <Row>(name: StatementName, values: SqlValues) => {
+    return async <Row>(name: StatementName, values: PostgresValues) => {
       const { text, names } = this.#texts[name];
       const given = names.map((key) => toSql(values[key]));
       const { rows } = await client.query<Record<string, unknown>>({ name, text, values: given });
@@ -169,7 +169,7 @@ export class Database {
   }
 }
 
-function toSql(value: SqlValue | undefined): unknown {
+function toSql(value: PostgresValue | undefined): unknown {
   if (typeof value === "string") return toExactText(value);
   if (Array.isArray(value)) return value.map((item) => (typeof item === "string" ? toExactText(item) : item));
   return value ?? null;

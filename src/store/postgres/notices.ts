@@ -52,7 +52,7 @@ export class Notices {
   }
 }
 
-export function toPayload(notice: Notice): string {
+function toPayload(notice: Notice): string {
   const payload = JSON.stringify(notice);
   return Buffer.byteLength(payload) > maxBytes ? JSON.stringify({ ...notice, taskIds: undefined }) : payload;
 }

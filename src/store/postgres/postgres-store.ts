@@ -27,17 +27,17 @@ import type {
 import { Listeners } from "../listeners.ts";
 import { parseAddress } from "./address.ts";
 import { answerQuestion, askQuestion, cancelledHead, lapseQuestions } from "./change-task.ts";
-import { ChangesElsewhere } from "./changes-elsewhere.ts";
 import { claimTask } from "./claim-task.ts";
 import { createTask } from "./create-task.ts";
 import { Database } from "./database.ts";
-import { interruptedWords } from "./interrupt.ts";
-import { startLeaseKeeper } from "./lease-keeper.ts";
+import { interruptedWords } from "./interrupted-words.ts";
+import { startLeaseKeeper } from "./keep-leases.ts";
+import { readPage } from "./list-tasks.ts";
+import { NodeNews } from "./node-news.ts";
 import { PostgresShared } from "./postgres-shared.ts";
-import { readPage } from "./read-page.ts";
+import type { StatementName } from "./postgres-statements.ts";
 import { recordDurations } from "./record-durations.ts";
-import { fromEnvironment, fromRules, type SqlValues, type TaskRow, toTask } from "./rows.ts";
-import type { StatementName } from "./statements.ts";
+import { fromEnvironment, fromRules, type PostgresRow, type PostgresValues, toTask } from "./task-rows.ts";
 
 /** Rows that go at once, so that nobody waits long for those that are locked meanwhile. */
 const removedAtOnce = 250;
@@ -46,12 +46,12 @@ const removedAtOnce = 250;
 export class PostgresStore implements TaskStore {
   readonly #database: Database;
   readonly #listeners = new Listeners();
-  readonly #elsewhere: ChangesElsewhere;
+  readonly #elsewhere: NodeNews;
   readonly shared: SharedState;
 
   constructor(url: string, clock: Clock, log: Logger) {
     this.#database = new Database(parseAddress(url), clock, log);
-    this.#elsewhere = new ChangesElsewhere(this.#database, clock, this.#listeners);
+    this.#elsewhere = new NodeNews(this.#database, clock, this.#listeners);
     this.shared = new PostgresShared({
       database: this.#database,
       tell: (name) => this.#elsewhere.tell(name, false),
@@ -240,12 +240,12 @@ export class PostgresStore implements TaskStore {
     await this.#database.close();
   }
 
-  async #find(name: StatementName, values: SqlValues): Promise<Task | undefined> {
-    const [row] = await this.#database.query<TaskRow>(name, values);
+  async #find(name: StatementName, values: PostgresValues): Promise<Task | undefined> {
+    const [row] = await this.#database.query<PostgresRow>(name, values);
     return row === undefined ? undefined : toTask(row);
   }
 
-  async #ids(name: StatementName, values: SqlValues): Promise<string[]> {
+  async #ids(name: StatementName, values: PostgresValues): Promise<string[]> {
     return (await this.#database.query<{ task_id: string }>(name, values)).map((row) => row.task_id);
   }
 
@@ -253,7 +253,7 @@ export class PostgresStore implements TaskStore {
    * One transition; true when it was ours. After a try of which nobody knows what came of it, `wasDone` looks whether
    * that was it.
    */
-  async #write(name: StatementName, values: SqlValues, wasDone?: StatementName): Promise<boolean> {
+  async #write(name: StatementName, values: PostgresValues, wasDone?: StatementName): Promise<boolean> {
     return await this.#database.patiently(
       async (query, isAgain) =>
         (await query(name, values)).length > 0 ||
@@ -261,7 +261,7 @@ export class PostgresStore implements TaskStore {
     );
   }
 
-  async #removeInPieces(name: "sweep" | "prune", values: SqlValues): Promise<string[]> {
+  async #removeInPieces(name: "sweep" | "prune", values: PostgresValues): Promise<string[]> {
     const removed: string[] = [];
     for (;;) {
       const piece = await this.#ids(name, { ...values, limit: removedAtOnce });

@@ -14,8 +14,8 @@ import {
 } from "../transfer.ts";
 import { parseAddress } from "./address.ts";
 import { Database, type Query } from "./database.ts";
-import { expectCurrent, migrateForCopy } from "./migrate.ts";
-import { fromEnvironment, fromQuestions, type SqlValue, type SqlValues, toEnvironment } from "./rows.ts";
+import { expectCurrent, migrateForCopy } from "./migrate-schema.ts";
+import { fromEnvironment, fromQuestions, type PostgresValue, type PostgresValues, toEnvironment } from "./task-rows.ts";
 
 /** One side of a copy that is a PostgreSQL schema. */
 export class PostgresTransfer implements TransferTarget {
@@ -133,7 +133,7 @@ function fromRow(row: TransferRow): TransferRow {
   };
 }
 
-function fromTasks(tasks: readonly TransferTask[]): SqlValues {
+function fromTasks(tasks: readonly TransferTask[]): PostgresValues {
   const rows = tasks.map(({ columns }) => fromRow(columns));
   const steps = tasks.flatMap(({ number, steps: own }) => own.map(([name, value]) => ({ number, name, value })));
   return {
@@ -145,6 +145,6 @@ function fromTasks(tasks: readonly TransferTask[]): SqlValues {
 }
 
 /** One list a column, as they go in one statement. */
-function toLists(rows: readonly TransferRow[], names: readonly string[]): SqlValues {
-  return Object.fromEntries(names.map((name): [string, SqlValue] => [name, rows.map((row) => row[name] ?? null)]));
+function toLists(rows: readonly TransferRow[], names: readonly string[]): PostgresValues {
+  return Object.fromEntries(names.map((name): [string, PostgresValue] => [name, rows.map((row) => row[name] ?? null)]));
 }

@@ -2,7 +2,7 @@ import type { ClientBase } from "pg";
 import { thisProgram } from "../../program/program.ts";
 import { pendingMigrations } from "../migrate.ts";
 import { copyingTable, unfinishedCopy } from "../unfinished.ts";
-import { tasks } from "./migrations/001-tasks.ts";
+import { tasks } from "./migrations/001-first-schema.ts";
 import { sessions } from "./migrations/002-sessions.ts";
 import { unavailable } from "./trouble.ts";
 

@@ -11,7 +11,7 @@ import {
 import { fromExactText, toExactText } from "../exact-text.ts";
 
 /** A row of the tasks table, as the driver gives it; with input and outcome where they were asked for. */
-export interface TaskRow {
+export interface PostgresRow {
   readonly number: number;
   readonly task_id: string;
   readonly caller: string;
@@ -54,12 +54,12 @@ export interface TaskRow {
   readonly client: string | null;
 }
 
-type SqlScalar = string | number | boolean | null;
-export type SqlValue = SqlScalar | readonly SqlScalar[];
-export type SqlValues = Readonly<Record<string, SqlValue>>;
+type PostgresScalar = string | number | boolean | null;
+export type PostgresValue = PostgresScalar | readonly PostgresScalar[];
+export type PostgresValues = Readonly<Record<string, PostgresValue>>;
 
 /** A new task as the database takes it; when it begins, the database says. */
-export function fromNewTask(fresh: NewTask, claim: CreateOptions["claim"]): SqlValues {
+export function fromNewTask(fresh: NewTask, claim: CreateOptions["claim"]): PostgresValues {
   const isHeld = claim !== undefined;
   return {
     taskId: fresh.taskId,
@@ -92,7 +92,7 @@ export function fromNewTask(fresh: NewTask, claim: CreateOptions["claim"]): SqlV
 }
 
 /** Questions, and what is counted and looked for without reading them. */
-export function fromQuestions(questions: readonly TaskQuestion[]): SqlValues {
+export function fromQuestions(questions: readonly TaskQuestion[]): PostgresValues {
   const open = openQuestions({ questions });
   const limits = open.flatMap(({ until }) => (until === undefined ? [] : [until]));
   return {
@@ -108,12 +108,12 @@ export function fromEnvironment(environment: EnvironmentMarks | undefined): stri
   return marks.length === 0 ? null : JSON.stringify(Object.fromEntries(marks));
 }
 
-export function fromRules(rules: TaskRules): SqlValues {
+export function fromRules(rules: TaskRules): PostgresValues {
   return { isSafe: rules.isSafe, maxAttempts: rules.maxAttempts, backoffMs: rules.backoffMs };
 }
 
 /** Who may be served now, and in which order, as the database takes it; null, which nobody is unlike, for everybody. */
-export function fromShares({ full = [], fullOfEndless = [], turns = [] }: Partial<ClaimShares> = {}): SqlValues {
+export function fromShares({ full = [], fullOfEndless = [], turns = [] }: Partial<ClaimShares> = {}): PostgresValues {
   return {
     full: full === "everybody" ? null : full,
     fullOfEndless: fullOfEndless === "everybody" ? null : fullOfEndless,
@@ -123,7 +123,7 @@ export function fromShares({ full = [], fullOfEndless = [], turns = [] }: Partia
 }
 
 /** A row as the engine knows it. */
-export function toTask(row: TaskRow): Task {
+export function toTask(row: PostgresRow): Task {
   const state = {
     taskId: row.task_id,
     caller: row.caller,

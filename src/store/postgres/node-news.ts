@@ -1,5 +1,5 @@
-import { randomUUID } from "node:crypto";
 import type { Clock } from "../../clock.ts";
+import { createId } from "../../ids.ts";
 import type { Listeners } from "../listeners.ts";
 import type { Database } from "./database.ts";
 import { Listener } from "./listener.ts";
@@ -13,11 +13,11 @@ const deafLookMs = 250;
 const looksAtOnce = 500;
 
 /** Tells other nodes of what is written here, and listeners here of what other nodes write. */
-export class ChangesElsewhere {
+export class NodeNews {
   readonly #database: Database;
   readonly #clock: Clock;
   readonly #listeners: Listeners;
-  readonly #node = randomUUID();
+  readonly #node = createId();
   readonly #notices: Notices;
   readonly #listener: Listener;
   #waiting = 0;

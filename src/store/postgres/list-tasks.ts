@@ -2,13 +2,13 @@ import { BadCursor } from "../../task/limits.ts";
 import type { ListFilter, TaskPage } from "../../task/store.ts";
 import { fromCursor, toCursor } from "../page-cursor.ts";
 import type { Database } from "./database.ts";
-import { fromEnvironment, type TaskRow, toTask } from "./rows.ts";
+import { fromEnvironment, type PostgresRow, toTask } from "./task-rows.ts";
 
 /** One page of a caller's tasks, the newest first. */
 export async function readPage(database: Database, caller: string, filter: ListFilter): Promise<TaskPage> {
   const before = filter.cursor === undefined ? Number.MAX_SAFE_INTEGER : fromCursor(caller, filter.cursor);
   if (before === undefined) throw new BadCursor();
-  const rows = await database.query<TaskRow>("list", {
+  const rows = await database.query<PostgresRow>("list", {
     caller,
     before,
     project: filter.project ?? null,

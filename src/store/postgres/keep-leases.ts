@@ -1,7 +1,7 @@
 import { Worker as Thread } from "node:worker_threads";
 import type { ServerAccess } from "./address.ts";
 
-export interface KeptLeases {
+export interface LeasesToKeep {
   /** Goes from thread to thread in memory: never as an argument. */
   readonly access: ServerAccess;
   /** The statement that renews, which takes the lease's length and the worker. */
@@ -12,8 +12,8 @@ export interface KeptLeases {
 }
 
 /** Starts the thread that renews a worker's leases; what is returned stops it, and resolves when it has ended. */
-export function startLeaseKeeper(leases: KeptLeases): () => Promise<void> {
-  const entry = import.meta.url.endsWith(".ts") ? "./heartbeat.ts" : "./postgres-heartbeat.js";
+export function startLeaseKeeper(leases: LeasesToKeep): () => Promise<void> {
+  const entry = import.meta.url.endsWith(".ts") ? "./postgres-heartbeat.ts" : "./postgres-heartbeat.js";
   const thread = new Thread(new URL(entry, import.meta.url), { workerData: leases, stdout: true });
   thread.unref();
   thread.on("error", () => undefined);

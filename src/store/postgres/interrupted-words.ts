@@ -1,9 +1,9 @@
 import { maxCrashes, type TaskOutcome } from "../../task/task.ts";
 import { interruptedCallOutcome, interruptedMessage, interruptedOutcome } from "../../task/transitions.ts";
-import type { SqlValues } from "./rows.ts";
+import type { PostgresValues } from "./task-rows.ts";
 
 /** What becomes of a task whose worker is gone, in the words of the rules. */
-export function interruptedWords(): SqlValues {
+export function interruptedWords(): PostgresValues {
   const crashed = interruptedOutcome(true, maxCrashes);
   const unknown = interruptedOutcome(false, 1);
   const call = interruptedCallOutcome();

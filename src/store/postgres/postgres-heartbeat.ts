@@ -3,13 +3,13 @@ import pg from "pg";
 import { systemClock } from "../../clock.ts";
 import { toExactText } from "../exact-text.ts";
 import { connectionTerms } from "./connection-terms.ts";
-import type { KeptLeases } from "./lease-keeper.ts";
+import type { LeasesToKeep } from "./keep-leases.ts";
 
 /**
  * Renews a worker's leases from a thread of its own, where a command that blocks the event loop cannot stop it. Ends
  * with its process: a dead worker must not look alive. Its connection is its own, too, and made anew when it breaks.
  */
-const { access, text, worker, leaseMs, everyMs } = workerData as KeptLeases;
+const { access, text, worker, leaseMs, everyMs } = workerData as LeasesToKeep;
 const troublePauseMs = Math.min(everyMs, 1_000);
 let client: pg.Client | undefined;
 let isStopped = false;

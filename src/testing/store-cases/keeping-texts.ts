@@ -58,7 +58,7 @@ async function comesBack(bench: Bench, text: string): Promise<void> {
   assertTask(await bench.read(facts.taskId, facts.caller), { outcome });
 }
 
-export const exactTextCases: readonly StoreCase[] = [
+export const textCases: readonly StoreCase[] = [
   ...Object.entries(awkwardTexts).map(([what, text]) =>
     onStore(`text: ${what} comes back as it went in, and is told apart, wherever there is text`, (bench) =>
       comesBack(bench, text),

@@ -41,7 +41,7 @@ const isLost = `worker is not null and ${live} and (worker = :worker or (:worker
 const mayRunAgain = "not is_call and is_safe and crashes + 1 < :maxCrashes";
 const giveUpOutcome = "case when is_call then :call when is_safe then :crashed else :unknown end";
 
-export const statements = {
+const statements = {
   now: `select ${now} as now`,
 
   create: `
