@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { type Clock, systemClock } from "../clock.ts";
-import { type Logger, silentLog } from "../log.ts";
 import { RuntimeError } from "../errors.ts";
+import { type Logger, silentLog } from "../log.ts";
 import { type Home, type ProcessEnvironment, refuse } from "../paths.ts";
 import { thisProgram } from "../program/program.ts";
 import { system } from "../system/system.ts";

@@ -1,4 +1,4 @@
-import { allTaskColumns, payloadColumns, type PlainTable } from "../transfer.ts";
+import { allTaskColumns, type PlainTable, payloadColumns } from "../transfer.ts";
 import { copyingTable } from "../unfinished.ts";
 
 /** What a copy says to SQLite, named for its verb; PostgreSQL's say the same. `mine` is the guard of everything it writes. */
