@@ -1,5 +1,5 @@
 // npm run bench [-- --quick] [--markdown] [--before <checkout>] [--only <section>]
-// Sections: stdio, http, task-get, sessions, start, help, own, embed, tasks, completion, front, wrap, pack, pack-search.
+// Sections: stdio, http, task-get, sessions, start, help, own, embed, tasks, growth, completion, front, wrap, pack, pack-search.
 // Measures Meanwhile and its peers side by side, and Meanwhile beside itself, and prints a table of each. A missed goal
 // is reported; only what breaks fails.
 import { spawnSync } from "node:child_process";
@@ -25,8 +25,16 @@ const { values: options } = parseArgs({
   },
 });
 /** Measured by programs of their own, with a table each, in the same run. */
-const programsToo = ["tasks", "completion", "front", "wrap", "pack", "pack-search"];
-const known = [...sections, ...programsToo];
+const programsToo = {
+  tasks: ["tasks.mjs"],
+  growth: ["tasks.mjs", "--growth"],
+  completion: ["completion.mjs"],
+  front: ["front.mjs"],
+  wrap: ["wrap.mjs"],
+  pack: ["pack.mjs"],
+  "pack-search": ["pack-search.mjs"],
+};
+const known = [...sections, ...Object.keys(programsToo)];
 if (options.only !== undefined && !known.includes(options.only))
   throw new Error(`--only takes one of ${known.join(", ")}, not ${options.only}.`);
 if (options.before !== undefined && !existsSync(path.join(options.before, "dist/bin.js")))
@@ -82,11 +90,13 @@ for (let round = 1; round <= size.rounds; round++) {
 }
 for (const table of [peerTable, ownTable, embedTable].map((one) => toTable(one, results)))
   if (table.lines.length > 0) printTable(table, { ...options, rounds: size.rounds, startedAt });
-for (const section of programsToo.filter(isWanted)) runToo(`${section}.mjs`);
+for (const [section, words] of Object.entries(programsToo)) if (isWanted(section)) runToo(...words);
 
-function runToo(file) {
+function runToo(file, ...words) {
   const flags = [options.quick ? "--quick" : "", options.markdown ? "--markdown" : ""].filter(Boolean);
-  const { status } = spawnSync(process.execPath, [path.join(here, file), ...flags], { stdio: ["ignore", 1, 2] });
+  const { status } = spawnSync(process.execPath, [path.join(here, file), ...words, ...flags], {
+    stdio: ["ignore", 1, 2],
+  });
   if (status !== 0) throw new Error(`bench/${file} ended with ${status}.`);
 }
 

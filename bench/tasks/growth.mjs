@@ -2,13 +2,13 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { statSync } from "node:fs";
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import { fileURLToPath } from "node:url";
+import Database from "better-sqlite3";
 import { liveStatuses } from "../../src/task/task.ts";
 import { openStore } from "../../src/store/open.ts";
 import { toCursor } from "../../src/store/page-cursor.ts";
 import { watchOver } from "./children.mjs";
-import { newTask, project } from "./engine.mjs";
+import { newTask, project, text } from "./engine.mjs";
 import { loadEnded } from "./load.mjs";
 
 const caller = "caller 0";
@@ -43,12 +43,35 @@ export async function measureGrowth(file, { count, asks }) {
   await time("claim", async () => claims.push(await store.claim({ project, worker: "w", leaseMs: 600_000 })));
   await time("settle", () => store.settle(claims.pop(), outcome));
   await time("claim, nothing there", () => store.claim({ project, worker: "w", leaseMs: 600_000 }));
+  const bytesBefore = statSync(file).size;
+  const idle = {
+    ...(await clearUp(file, () => new Promise((r) => setTimeout(r, asks * 5)))),
+    longestSyncMs: longestInsert(`${file}.bare`, asks),
+  };
   const removals = {
     sweep: await clearUp(file, () => store.sweep()),
     prune: await clearUp(file, () => store.prune({ caller })),
   };
+  await store.sweep();
   await store.close();
-  return { rows, removals, fileBytes: statSync(file).size };
+  return { rows, removals, idle, fileBytes: [bytesBefore, statSync(file).size] };
+}
+
+/** What the disk itself makes a writer wait for, at the worst. */
+function longestInsert(file, times) {
+  const db = new Database(file);
+  db.pragma("journal_mode = WAL");
+  db.pragma("synchronous = FULL");
+  db.exec("create table rows (id text primary key, body text not null) strict");
+  const insert = db.prepare("insert into rows (id, body) values (?, ?)");
+  let longestMs = 0;
+  for (let turn = 0; turn < times; turn++) {
+    const startedAt = performance.now();
+    insert.run(crypto.randomUUID(), text);
+    longestMs = Math.max(longestMs, performance.now() - startedAt);
+  }
+  db.close();
+  return longestMs;
 }
 
 async function timed(times, act) {
@@ -69,26 +92,21 @@ async function clearUp(file, remove) {
   });
   const ended = watchOver(probe, 600_000);
   await once(probe, "message");
-  const loop = monitorEventLoopDelay({ resolution: 1 });
-  loop.enable();
   let logBytes = 0;
+  let longestBlockMs = 0;
+  let lastTurn = performance.now();
   const watch = setInterval(() => {
     logBytes = Math.max(logBytes, statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0);
-  }, 20);
-  const bytesBefore = statSync(file).size;
+    longestBlockMs = Math.max(longestBlockMs, performance.now() - lastTurn);
+    lastTurn = performance.now();
+  }, 5);
   const startedAt = performance.now();
   const removed = await remove();
   const tookMs = performance.now() - startedAt;
   clearInterval(watch);
-  loop.disable();
   probe.send("stop");
   const [{ longestMs }] = await once(probe, "message");
   probe.disconnect();
   await ended;
-  return { removed, tookMs, longestLockMs: longestMs, longestBlockMs: loop.max / 1e6, logBytes, bytesBefore };
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [file, count] = process.argv.slice(2);
-  console.log(JSON.stringify(await measureGrowth(file, { count: Number(count), asks: 300 }), null, 1));
+  return { removed, tookMs, longestLockMs: longestMs, longestBlockMs, logBytes };
 }

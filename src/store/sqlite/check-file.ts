@@ -11,7 +11,7 @@ import {
 } from "../check.ts";
 import { openConnection, toRuntimeError } from "./connection.ts";
 import { openAsItIs } from "./open-for-reading.ts";
-import { knownVersion, versionOf } from "./schema.ts";
+import { knownVersion, versionOf } from "./migrate-file.ts";
 import { transferStatements } from "./transfer-statements.ts";
 
 const statements = checkStatements("");
@@ -59,7 +59,7 @@ function sizeOf(file: string): number {
 }
 
 /** Brings a file's schema up to date, and makes the file when it is missing: from which version to which. */
-export function migrateFile(file: string): { readonly from: number; readonly to: number } {
+export function bringUpToDate(file: string): { readonly from: number; readonly to: number } {
   const from = sizeOf(file) === 0 ? 0 : readFileVersion(file);
   openConnection(file).close();
   return { from, to: knownVersion };

@@ -5,7 +5,7 @@ import Database from "better-sqlite3";
 import { isOutOfDescriptors, outOfDescriptors, RuntimeError } from "../../errors.ts";
 import { thisProgram } from "../../program/program.ts";
 import { copyingTable, unfinishedCopy } from "../unfinished.ts";
-import { checkVersion, migrate } from "./schema.ts";
+import { checkVersion, migrateFile } from "./migrate-file.ts";
 
 /** Below this, two processes that write and checkpoint at the same instant can lose committed rows. */
 const minimumVersion = [3, 51, 3] as const;
@@ -74,7 +74,7 @@ function openChecked(file: string): Database.Database {
     db.pragma("journal_mode = WAL");
     db.pragma("synchronous = FULL");
     db.pragma(`journal_size_limit = ${maxLogBytes}`);
-    if (migrate(db, file)) tidy(db, file);
+    if (migrateFile(db, file)) tidy(db, file);
     db.pragma("foreign_keys = ON");
     db.pragma(`busy_timeout = ${busyTimeoutMs}`);
     return db;

@@ -20,6 +20,7 @@ export async function giveBackPages(file: TaskFile, clock: Clock): Promise<void>
     if (surplus <= 0 || free >= before) return;
     before = free;
     await file.quickly(() => size.do((count) => dropPages(file, Math.min(surplus, count))));
+    await size.rest();
   }
 }
 

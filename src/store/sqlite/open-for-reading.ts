@@ -3,7 +3,7 @@ import type Database from "better-sqlite3";
 import { RuntimeError } from "../../errors.ts";
 import { thisProgram } from "../../program/program.ts";
 import { check, connect, refuseCutOff, refuseFolder, refuseForeign, toRuntimeError, unopened } from "./connection.ts";
-import { checkVersion, knownVersion } from "./schema.ts";
+import { checkVersion, knownVersion } from "./migrate-file.ts";
 
 /** Opens a task database that is there, and changes nothing of it, whatever is wrong with it. */
 export function openAsItIs(file: string): Database.Database {

@@ -25,5 +25,6 @@ export async function removeInPieces({ file, clock, name, values }: Removal): Pr
     if (piece.length === 0) return removed;
     removed.push(...piece);
     failpoint("after-piece");
+    await size.rest();
   }
 }

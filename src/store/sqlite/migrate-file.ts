@@ -25,7 +25,7 @@ export function checkVersion(db: Database.Database, file: string): number {
 }
 
 /** Brings the schema up to date, as a whole or not at all; true when there was something to do to a file that had one. */
-export function migrate(db: Database.Database, file: string): boolean {
+export function migrateFile(db: Database.Database, file: string): boolean {
   const before = versionOf(db);
   if (pendingMigrations(before, migrations, file).length === 0) return false;
   db.pragma(`busy_timeout = ${migratingTimeoutMs}`);
