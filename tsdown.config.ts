@@ -39,14 +39,22 @@ const groups = [
   { name: "tasks", modules: ["runtime/open-tasks", "store/sqlite/sqlite-store"] },
 ];
 
-/** zod comes as one file: its own hundred take longer to find and open than all of ours. */
-const zodFile = path.resolve("dist/zod.js");
-const zodAsOneFile = {
-  name: "zod-as-one-file",
+/** zod and yaml come as one file each: their own hundred take longer to find and open than all of ours. */
+const oneFile = ["zod", "yaml"];
+const asOneFile = {
+  name: "as-one-file",
   resolveId: {
     order: "pre" as const,
-    handler: (id: string) => (id === "zod" ? { id: zodFile, external: "relative" as const } : undefined),
+    handler: (id: string) =>
+      oneFile.includes(id) ? { id: path.resolve(`dist/${id}.js`), external: "relative" as const } : undefined,
   },
+};
+
+/** What of yaml is used; it is of a kind whose names are not known from outside. */
+const usedOfYaml = {
+  name: "used-of-yaml",
+  resolveId: (id: string) => (id === "used-of-yaml" ? id : undefined),
+  load: (id: string) => (id === "used-of-yaml" ? 'export { parse, stringify } from "yaml";' : undefined),
 };
 
 /** Those that are bundled, each as its licence asks. */
@@ -83,6 +91,7 @@ export default defineConfig([
       bin: "src/bin.ts",
       attempt: "src/task/isolated/child-process.ts",
       heartbeat: "src/store/sqlite/heartbeat.ts",
+      "postgres-heartbeat": "src/store/postgres/heartbeat.ts",
     },
     format: "esm",
     platform: "node",
@@ -92,7 +101,7 @@ export default defineConfig([
     clean: true,
     hooks: { "build:done": withoutSdk },
     deps: { alwaysBundle: ["commander", "picocolors", /^fast-string/] },
-    plugins: [zodAsOneFile],
+    plugins: [asOneFile],
     outputOptions: {
       banner: licensesOf,
       comments,
@@ -124,18 +133,19 @@ export default defineConfig([
     fixedExtension: false,
     target: "node22.18",
     deps: { neverBundle: [/^meanwhile/] },
-    plugins: [zodAsOneFile],
+    plugins: [asOneFile],
     outputOptions: { comments },
     dts: false,
     clean: false,
   },
   {
-    entry: { zod: "zod" },
+    entry: { zod: "zod", yaml: "used-of-yaml" },
     format: "esm",
     platform: "node",
     fixedExtension: false,
     target: "node22.18",
-    deps: { alwaysBundle: ["zod"] },
+    deps: { alwaysBundle: oneFile },
+    plugins: [usedOfYaml],
     minify: true,
     outputOptions: { banner: licensesOf },
     dts: false,

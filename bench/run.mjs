@@ -1,5 +1,5 @@
 // npm run bench [-- --quick] [--markdown] [--before <checkout>] [--only <section>]
-// Sections: stdio, http, task-get, sessions, start, help, own, embed, tasks, growth, completion, front, wrap, pack, pack-search.
+// Sections: stdio, http, task-get, sessions, start, help, own, embed, tasks (and tasks-postgres), growth, completion, front, wrap, pack, pack-search.
 // Measures Meanwhile and its peers side by side, and Meanwhile beside itself, and prints a table of each. A missed goal
 // is reported; only what breaks fails.
 import { spawnSync } from "node:child_process";
@@ -27,6 +27,7 @@ const { values: options } = parseArgs({
 /** Measured by programs of their own, with a table each, in the same run. */
 const programsToo = {
   tasks: ["tasks.mjs"],
+  "tasks-postgres": ["tasks-postgres.mjs"],
   growth: ["tasks.mjs", "--growth"],
   completion: ["completion.mjs"],
   front: ["front.mjs"],
@@ -179,7 +180,9 @@ async function help() {
 }
 
 function isWanted(section) {
-  return options.only === undefined || options.only === section;
+  return (
+    options.only === undefined || section === options.only || (section === "tasks-postgres" && options.only === "tasks")
+  );
 }
 
 function note(text) {

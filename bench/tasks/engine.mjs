@@ -3,8 +3,9 @@ import { z } from "zod";
 import { systemClock } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
+import { openDispatcher } from "../../src/queue/open-dispatcher.ts";
 import { openStore } from "../../src/store/open.ts";
-import { StoreDispatcher } from "../../src/task/dispatcher.ts";
+import { createHere } from "../../src/task/create-here.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { Worker } from "../../src/task/worker.ts";
@@ -31,13 +32,17 @@ const wait = defineCommand({
 const toEntry = (toolName, command) => ({ toolName, path: [toolName], file: "", command });
 const entries = { echo: toEntry("echo", echo), wait: toEntry("wait", wait) };
 
-/** A store, its engine and a worker that is not started yet. */
-export async function openEngine(file, { concurrency = 16, maxLive } = {}) {
+/** A store, its engine and a worker that is not started yet; `onRun` hears of every task that begins. */
+export async function openEngine(file, { concurrency = 16, maxLive, queue = "store", worksHere = true, onRun } = {}) {
   const store = await openStore(file);
+  const dispatcher = await openDispatcher(store, { queue, project, clock: systemClock, log: silentLog });
   const history = new History(store, systemClock);
-  const shared = { store, dispatcher: new StoreDispatcher(store), history, clock: systemClock, log: silentLog, project };
+  const shared = { store, dispatcher, history, clock: systemClock, log: silentLog, project };
   const engine = new Engine({ ...shared, ...(maxLive !== undefined && { maxLive }) });
-  const find = (name) => entries[name];
+  const find = (name) => {
+    onRun?.();
+    return entries[name];
+  };
   const worker = new Worker({
     ...shared,
     find,
@@ -46,16 +51,19 @@ export async function openEngine(file, { concurrency = 16, maxLive } = {}) {
     config: {},
     isDebug: false,
     concurrency,
+    worksHere,
   });
   return {
     store,
     worker,
+    // As a call does that becomes a task at once.
     create: async (name, caller, input) =>
-      (await engine.create({ entry: find(name), input, caller, reason: "bench" })).task,
+      (await createHere({ engine, worker }, { entry: entries[name], input, caller, reason: "bench" }, false)).task,
     wait: (task) => engine.wait(task.caller, task.taskId),
     async close() {
       await worker.stop(0);
       await history.flush();
+      await dispatcher.close();
       await store.close();
     },
   };

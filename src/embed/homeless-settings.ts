@@ -2,7 +2,7 @@ import path from "node:path";
 import type { ServerIdentity } from "../mcp/parts.ts";
 import { deferralFrom } from "../settings/from-environment.ts";
 import { defaultGraceSeconds, type HomelessSettings, projectId } from "../settings/settings.ts";
-import { memoryStore } from "../store/open.ts";
+import { isStoreFile, memoryStore } from "../store/open.ts";
 import { defaultQuestionMs } from "../task/limits.ts";
 import type { CheckedOptions } from "./server-options.ts";
 
@@ -11,7 +11,7 @@ export function toHomelessSettings(options: CheckedOptions, identity: ServerIden
   const { deferral = {}, hosts = {}, toolPrefix = "", prompts = true, followUpTools = true } = options;
   const { errorsAsCompleted = false, logLevel = "warn", store: kept = memoryStore } = options;
   const { graceSeconds = defaultGraceSeconds, questionSeconds = defaultQuestionMs / 1000 } = options;
-  const store = kept === memoryStore ? kept : path.resolve(cwd, kept);
+  const store = isStoreFile(kept) ? path.resolve(cwd, kept) : kept;
   return {
     ...identity,
     store,
@@ -30,7 +30,7 @@ export function toHomelessSettings(options: CheckedOptions, identity: ServerIden
     graceSeconds,
     questionSeconds,
     prompts,
-    folder: store === memoryStore ? cwd : path.dirname(store),
+    folder: isStoreFile(store) ? path.dirname(store) : cwd,
     config: {
       name: identity.name,
       toolPrefix,

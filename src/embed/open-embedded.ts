@@ -6,7 +6,7 @@ import { openLiveFolders } from "../command/folder-source.ts";
 import { takeStdout } from "../command/process-guard.ts";
 import type { CommandSource } from "../command/source.ts";
 import { messageOf } from "../errors.ts";
-import { createFirstNumber, createSecret } from "../ids.ts";
+import { createFirstNumber } from "../ids.ts";
 import { type Logger, openLog } from "../log.ts";
 import { Conversation } from "../mcp/conversation.ts";
 import type { Guests } from "../mcp/guests.ts";
@@ -14,9 +14,8 @@ import type { ServerIdentity } from "../mcp/parts.ts";
 import { isBundledFile } from "../paths.ts";
 import { becomeApp } from "../program/program.ts";
 import { createRuntime, type RuntimeCore } from "../runtime/runtime.ts";
-import { readSecret } from "../runtime/secret-file.ts";
 import { type Streams, serveStreams } from "../serve.ts";
-import { memoryStore, refuseShared } from "../store/open.ts";
+import { isStoreFile, memoryStore, refuseShared } from "../store/open.ts";
 import { createHttpMount, type HttpMount } from "../transport/http/mount.ts";
 import { type AppCaller, toCallerOrOwn, toTokenCaller } from "./app-caller.ts";
 import { toHomelessSettings } from "./homeless-settings.ts";
@@ -113,35 +112,21 @@ async function open(options: CheckedOptions, openParts: OpenParts | undefined, l
   const identity = { name, version, instructions, ...(about !== undefined && { about }) };
   const settings = toHomelessSettings(options, identity, process.cwd());
   const { toolPrefix, store } = settings;
-  const secret = openSecret(store);
+  if (isStoreFile(store)) prepareStore(store);
   const { folders, source } = options;
   const files =
     folders.length === 0 ? [] : [await openLiveFolders({ folders, toolPrefix, log, clock, isBundled: isBundledFile })];
   const catalog = mergeSources([...files, ...(source === undefined ? [] : [source]), ...sources], { log });
-  const core = createRuntime(settings, { catalog, guests, isOnlyFront, secret, clock, log });
+  const core = createRuntime(settings, { catalog, guests, isOnlyFront, clock, log });
   if (store !== memoryStore)
     core.tasks.start().catch((error: unknown) => log.error(`tasks are not worked on: ${messageOf(error)}`));
   return new OpenServer(core, openMount(core, options), settings.graceSeconds * 1000);
 }
 
-/** What signs questions that a call was sent back with: kept beside the store, so that it is the same after a restart. */
-function openSecret(store: string): () => string {
-  if (store === memoryStore) {
-    const secret = createSecret();
-    return () => secret;
-  }
-  prepareStore(store);
-  return () => readSecret(keyOf(store));
-}
-
 /** The folder of a store is its user's, and so is what is kept in it. */
 function prepareStore(store: string): void {
   mkdirSync(path.dirname(store), { recursive: true, mode: 0o700 });
-  refuseShared(store, "set `store` to a file in a folder of your own", [keyOf(store)]);
-}
-
-function keyOf(store: string): string {
-  return `${store}.key`;
+  refuseShared(store, "set `store` to a file in a folder of your own");
 }
 
 function openMount({ serving, clock, log }: RuntimeCore, { identify, publicUrl }: CheckedOptions): HttpMount {

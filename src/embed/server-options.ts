@@ -8,7 +8,7 @@ import { closest } from "../command/suggest.ts";
 import type { UserConfig } from "../config.ts";
 import { byStore, isQueue } from "../queue/open-dispatcher.ts";
 import { checkConfig } from "../settings/check-config.ts";
-import { memoryStore } from "../store/open.ts";
+import { isPostgresUrl, isStoreFile, memoryStore } from "../store/open.ts";
 import type { AppCaller } from "./app-caller.ts";
 
 /** What an app looks at to know who calls. */
@@ -89,8 +89,9 @@ const isFunction = (value: unknown) => typeof value === "function";
 const sharedFields: Record<Exclude<keyof SharedOptions, SharedSetting>, OwnField> = {
   instructions: { check: isText, expected: "text" },
   store: {
-    check: (value) => isText(value) && !/^[a-z][\w+.-]+:\/\//i.test(value as string),
-    expected: `"${memoryStore}" or the path of a file; of databases there is none other yet`,
+    check: (value) =>
+      isText(value) && (isPostgresUrl(value as string) || isStoreFile(value as string) || value === memoryStore),
+    expected: `"${memoryStore}", the path of a file, or postgres://user:password@host/database`,
   },
   queue: {
     check: (value) => typeof value === "string" && isQueue(value),

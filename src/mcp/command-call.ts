@@ -123,8 +123,15 @@ export class CommandCall implements CallWatcher {
   }
 
   #begin(calls: Calls): Begun | Promise<Begun> {
+    const { requestState, caller } = this.#request;
+    if (requestState === undefined) return this.#beginWith(calls, undefined);
+    return this.#options.states
+      .resume(requestState, this.#call, caller)
+      .then((resumed) => this.#beginWith(calls, resumed));
+  }
+
+  #beginWith(calls: Calls, resumed: Resumed | undefined): Begun | Promise<Begun> {
     const { command } = this.#entry;
-    const resumed = this.#resumed();
     if (command.references) this.#input = withReferences(this.#call.arguments, this.#request.meta["meanwhile/context"]);
     if (resumed !== undefined && "taskId" in resumed) return this.#rejoin(calls, resumed.taskId);
     return asksFirst(command) ? this.#askFirst(calls, resumed?.asked ?? []) : calls.call(this.#toRequest([]));
@@ -133,11 +140,6 @@ export class CommandCall implements CallWatcher {
   async #askFirst(calls: Calls, asked: readonly TaskQuestion[]): Promise<Begun> {
     const ahead = await this.#settleAhead(asked);
     return "result" in ahead ? ahead : await calls.call(this.#toRequest(ahead.answered));
-  }
-
-  #resumed(): Resumed | undefined {
-    const { requestState, caller } = this.#request;
-    return requestState === undefined ? undefined : this.#options.states.resume(requestState, this.#call, caller);
   }
 
   /** The questions ahead of any run, where the client can carry them. */
@@ -156,7 +158,7 @@ export class CommandCall implements CallWatcher {
     if (ahead.kind === "refused") return { result: errorResult(messageOf(ahead.error), clock) };
     if (isHopeless)
       return { result: errorResult(`${toolName} asks «${ahead.asked[0]?.message}», and ${whyNoAnswer(path)}.`, clock) };
-    return { result: this.#sendBack(ahead.asked, { asked: ahead.asked }) };
+    return { result: await this.#sendBack(ahead.asked, { asked: ahead.asked }) };
   }
 
   /** The second leg of a call that waits for an answer. */
@@ -177,7 +179,7 @@ export class CommandCall implements CallWatcher {
       if (!(error instanceof RequestError)) throw error;
       const open = openQuestions(await engine.get(caller, taskId));
       this.#options.parked.park(engine, caller, taskId);
-      const result = this.#sendBack(
+      const result = await this.#sendBack(
         open.map((question) => withReason(question, error.message)),
         { taskId },
       );
@@ -187,7 +189,7 @@ export class CommandCall implements CallWatcher {
   }
 
   /** Sends the client away with questions and the state that leads back. */
-  #sendBack(asked: readonly TaskQuestion[], to: Resumed): Result {
+  #sendBack(asked: readonly TaskQuestion[], to: Resumed): Promise<Result> {
     return this.#options.states.toInputRequired(asked, to, this.#call, this.#request.caller);
   }
 

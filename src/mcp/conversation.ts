@@ -166,12 +166,14 @@ export class Conversation implements ClientConnection {
     return this.#guest?.openFor(client);
   }
 
-  receive(message: Message, way = this.#facts.way): void {
-    if (this.#isClosed) return;
+  /** False for an answer, or a request taken back, of which nothing is known here. */
+  receive(message: Message, way = this.#facts.way): boolean {
+    if (this.#isClosed) return false;
     const { id, method, params = {} } = message;
-    if (method === undefined) this.#own?.settle(message);
-    else if (id === undefined || id === null) this.#heed(method, params);
-    else this.#begin(id, method, params, way);
+    if (method === undefined) return this.#own?.settle(message) ?? false;
+    if (id === undefined || id === null) return this.#heed(method, params);
+    this.#begin(id, method, params, way);
+    return true;
   }
 
   notify(method: string, params: Json): void {
@@ -329,16 +331,17 @@ export class Conversation implements ClientConnection {
     return {};
   }
 
-  #heed(method: string, params: Json): void {
+  #heed(method: string, params: Json): boolean {
     if (method !== "notifications/cancelled") {
       this.#guest?.notify(method, params);
-      return;
+      return true;
     }
     const id = params.requestId as Id;
     const request = this.#requests.get(id);
     this.#requests.delete(id);
     request?.abort(params.reason);
     request?.way.drop?.();
+    return request !== undefined;
   }
 }
 

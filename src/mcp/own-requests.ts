@@ -41,9 +41,10 @@ export class OwnRequests {
     }
   }
 
-  settle(answer: Message): void {
+  /** False when nobody here waits for it. */
+  settle(answer: Message): boolean {
     // A client may write our number as a text.
-    this.#inFlight.settle(Number(answer.id), answer);
+    return this.#inFlight.settle(Number(answer.id), answer);
   }
 
   failAll(why: unknown): void {

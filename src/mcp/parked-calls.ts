@@ -2,6 +2,7 @@ import type { Clock } from "../clock.ts";
 import { RequestError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Engine } from "../task/engine.ts";
+import { isTerminal, openQuestions, type Task } from "../task/task.ts";
 import { stateLivesMs } from "./request-states.ts";
 
 /** One for all: an error made anew, with its stack, is most of what ending a wait costs. */
@@ -40,7 +41,8 @@ export class ParkedCalls {
     };
     this.unpark(taskId);
     this.#parked.set(taskId, unpark);
-    engine.wait(caller, taskId, { signal: over.signal }).then(unpark, (error: unknown) => {
+    // Its client may come back to another server, which takes the answers then.
+    engine.wait(caller, taskId, { until: isAnswered, signal: over.signal }).then(unpark, (error: unknown) => {
       // Pruned is as good as ended; where the store failed, the hour goes on.
       if (error instanceof RequestError) unpark();
     });
@@ -49,6 +51,11 @@ export class ParkedCalls {
   unpark(taskId: string): void {
     this.#parked.get(taskId)?.();
   }
+}
+
+/** Nothing is asked any more, be it that it has ended. */
+function isAnswered(task: Task): boolean {
+  return isTerminal(task) || openQuestions(task).length === 0;
 }
 
 interface LostTask {

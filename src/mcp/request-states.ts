@@ -1,8 +1,8 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../clock.ts";
 import { type Caller, callerKey } from "../command/caller.ts";
-import { createId } from "../ids.ts";
 import { digestOf } from "../task/digest.ts";
+import type { SharedState } from "../task/shared-state.ts";
 import type { TaskQuestion } from "../task/task.ts";
 import { badParams } from "./params.ts";
 import type { ToolCall } from "./parts.ts";
@@ -19,37 +19,36 @@ interface Payload {
   readonly caller: string;
   readonly digest: string;
   readonly until: number;
-  /** Only the process that asked ahead of a run takes its answers, so that none can be used twice. */
-  readonly process?: string;
   readonly taskId?: string;
   readonly asked?: readonly TaskQuestion[];
 }
 
-/** Signs and reads `requestState`: for one caller, one tool with one set of arguments, one hour, one use. */
+/**
+ * Signs and reads `requestState`: for one caller, one tool with one set of arguments, one hour, one use. Whichever server
+ * on the store has signed one, any of them reads it.
+ */
 export class RequestStates {
   readonly #clock: Clock;
-  readonly #secret: () => string;
-  readonly #process = createId();
-  readonly #used = new Map<string, number>();
+  readonly #openShared: () => Promise<SharedState>;
 
-  /** `secret` is asked for when it is first needed. */
-  constructor(clock: Clock, secret: () => string) {
+  /** What is shared is opened when it is first needed. */
+  constructor(clock: Clock, openShared: () => Promise<SharedState>) {
     this.#clock = clock;
-    this.#secret = secret;
+    this.#openShared = openShared;
   }
 
-  sign(to: Resumed, call: ToolCall, caller: Caller): string {
+  async sign(to: Resumed, call: ToolCall, caller: Caller): Promise<string> {
     const payload: Payload = {
       ...bindingOf(call, caller),
       until: this.#clock.now() + stateLivesMs,
-      ...("taskId" in to ? { taskId: to.taskId } : { asked: to.asked, process: this.#process }),
+      ...("taskId" in to ? { taskId: to.taskId } : { asked: to.asked }),
     };
     const text = `${Buffer.from(JSON.stringify(payload)).toString("base64url")}.${randomBytes(12).toString("base64url")}`;
-    return `${text}.${this.#tag(text).toString("base64url")}`;
+    return `${text}.${(await this.#tag(text)).toString("base64url")}`;
   }
 
   /** What a client is sent away with: questions, and the state that leads back. */
-  toInputRequired(asked: readonly TaskQuestion[], to: Resumed, call: ToolCall, caller: Caller): Result {
+  async toInputRequired(asked: readonly TaskQuestion[], to: Resumed, call: ToolCall, caller: Caller): Promise<Result> {
     const open = asked.filter(({ answer }) => answer === undefined);
     // The state that leads back is void before the question is.
     const until = this.#clock.now() + stateLivesMs;
@@ -57,42 +56,35 @@ export class RequestStates {
     return {
       resultType: "input_required",
       inputRequests: Object.fromEntries(limited.map((question) => [question.key, toInputRequest(question)])),
-      requestState: this.sign(to, call, caller),
+      requestState: await this.sign(to, call, caller),
     };
   }
 
   /** Throws for anything that is not, or no longer, a state of ours for this very call. */
-  resume(state: unknown, call: ToolCall, caller: Caller): Resumed {
-    const payload = this.#read(state);
+  async resume(state: unknown, call: ToolCall, caller: Caller): Promise<Resumed> {
+    const payload = await this.#read(state);
     const binding = bindingOf(call, caller);
     const isOurs =
       payload !== undefined &&
       payload.caller === binding.caller &&
       payload.digest === binding.digest &&
       payload.until > this.#clock.now();
-    const isHere = payload?.process === undefined || payload.process === this.#process;
     const nonce = String(state).split(".")[1] ?? "";
-    if (!isOurs || !isHere || this.#used.has(nonce))
+    if (!isOurs || !(await this.#isFirst(nonce)))
       throw badParams("Invalid or expired requestState", { reason: "invalid_request_state" });
-    this.#forgetOld();
-    this.#used.set(nonce, payload.until);
     return payload.taskId === undefined ? { asked: payload.asked ?? [] } : { taskId: payload.taskId };
   }
 
-  #forgetOld(): void {
-    const now = this.#clock.now();
-    for (const [nonce, until] of this.#used) {
-      if (until > now) break;
-      this.#used.delete(nonce);
-    }
+  async #isFirst(nonce: string): Promise<boolean> {
+    return await (await this.#openShared()).useOnce(`state ${nonce}`, stateLivesMs);
   }
 
-  #read(state: unknown): Payload | undefined {
+  async #read(state: unknown): Promise<Payload | undefined> {
     if (typeof state !== "string" || state.length > maxStateLength) return undefined;
     const end = state.lastIndexOf(".");
     const text = state.slice(0, end);
     const given = Buffer.from(state.slice(end + 1), "base64url");
-    const expected = this.#tag(text);
+    const expected = await this.#tag(text);
     const isGenuine =
       end > 0 &&
       given.length === expected.length &&
@@ -103,8 +95,9 @@ export class RequestStates {
       : undefined;
   }
 
-  #tag(text: string): Buffer {
-    return createHmac("sha256", createHash("sha256").update(`meanwhile request state ${this.#secret()}`).digest())
+  async #tag(text: string): Promise<Buffer> {
+    const secret = await (await this.#openShared()).secret();
+    return createHmac("sha256", createHash("sha256").update(`meanwhile request state ${secret}`).digest())
       .update(text)
       .digest();
   }

@@ -7,6 +7,7 @@ import type { Logger } from "../log.ts";
 import type { Calls } from "../task/calls.ts";
 import type { Engine } from "../task/engine.ts";
 import type { CommandStats } from "../task/history.ts";
+import type { SharedState } from "../task/shared-state.ts";
 import type { Json } from "../wire/json.ts";
 import { createTools, type ToolsOptions } from "./command-tools.ts";
 import { createCompletions } from "./completions.ts";
@@ -28,12 +29,14 @@ import { TaskSubscriptions } from "./subscriptions.ts";
 
 export interface ServingOptions {
   readonly facts: ServerIdentity;
+  /** What is served: servers of another project have nothing to do with its sessions. */
+  readonly project: string;
   readonly catalog: Catalog;
   /** The tasks, opened when they are first needed. */
   readonly openCalls: () => Calls | Promise<Calls>;
   readonly readStats: () => Promise<readonly CommandStats[]>;
-  /** Signs what a call that was sent back with a question is found by. */
-  readonly secret: () => string;
+  /** What all servers on one store have in common, opened when it is first needed. */
+  readonly openShared: () => Promise<SharedState>;
   readonly guests: GuestCompany | undefined;
   /** It stands in front of a guest: what that has not, it has not either. */
   readonly isOnlyFront: boolean;
@@ -55,6 +58,8 @@ export interface Served {
   createTasks2025(connection: ClientConnection): Tasks2025;
   /** Where an author has registered things by hand. */
   readonly guests: GuestCompany | undefined;
+  readonly project: string;
+  readonly openShared: () => Promise<SharedState>;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -71,6 +76,9 @@ export interface Serving {
   schemaOf(tool: string, caller: Caller): Json | undefined;
   /** Hears which lists have changed, beside those who were told already. */
   onListsChanged(listener: (lists: readonly ListName[]) => void): void;
+  /** Hears that the store is about to be closed: what others have to know of us is to be written now. */
+  onLeaving(listener: () => Promise<void>): void;
+  leaveShared(): Promise<void>;
   close(): void;
 }
 
@@ -81,7 +89,7 @@ export function createServing(options: ServingOptions): Serving {
   const common = { openEngine, find, clock, log, isDebug, polls: new PollLimit(clock) };
   const plain = options.hasFollowUpTools ? new FollowUpTools({ ...common, toolPrefix: options.toolPrefix }) : undefined;
   const parked = new ParkedCalls(options);
-  const shared = { ...options, parked, plain, states: new RequestStates(clock, options.secret), openEngine };
+  const shared = { ...options, parked, plain, states: new RequestStates(clock, options.openShared), openEngine };
   const lists: readonly ListName[] = hasPrompts ? ["tools", "prompts"] : ["tools"];
   const listening = new Listening(new TaskSubscriptions(common), lists);
   const listen = (params: Json, request: ClientRequest) => listening.answer(params, request);
@@ -99,6 +107,7 @@ export function createServing(options: ServingOptions): Serving {
   const partsFor = (caller: Caller) => (isKnown(caller) ? parts : partsForStrangers);
   const conversations = new Set<Conversation>();
   const listeners = new Set<(changed: readonly ListName[]) => void>();
+  const leavers = new Set<() => Promise<void>>();
   const stopListening = catalog.onChange(() => {
     listening.listsChanged();
     for (const conversation of conversations) conversation.sendListsChanged(lists);
@@ -110,6 +119,8 @@ export function createServing(options: ServingOptions): Serving {
       createTasks2025: (connection) =>
         new Tasks2025(connection, { ...common, errorsAsCompleted: options.errorsAsCompleted }),
       guests,
+      project: options.project,
+      openShared: options.openShared,
       clock,
       log,
     },
@@ -118,6 +129,8 @@ export function createServing(options: ServingOptions): Serving {
     conversations,
     schemaOf: (tool, caller) => partsFor(caller).tools.inputSchema(tool) ?? guests?.schemaOf(tool),
     onListsChanged: (listener) => void listeners.add(listener),
+    onLeaving: (listener) => void leavers.add(listener),
+    leaveShared: async () => void (await Promise.all([...leavers].map((leave) => leave()))),
     close() {
       stopListening();
       guests?.close();

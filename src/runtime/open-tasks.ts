@@ -33,15 +33,13 @@ export interface OpenTasksOptions {
   readonly dispatcher?: Dispatcher;
   /** What this process has of the variables that the project's code reads. Default: what the settings say. */
   readonly environment?: () => EnvironmentMarks;
-  /** See `openStore`. */
-  readonly isPatient?: boolean;
 }
 
 /** Opens the tasks of a home, or of who has none, with the commands that are ours and run in processes of their own. */
 export async function openTasks(settings: Settings | HomelessSettings, options: OpenTasksOptions = {}): Promise<Tasks> {
-  const { log = silentLog, clock = systemClock, isPatient = false } = options;
+  const { log = silentLog, clock = systemClock } = options;
   const { project, isDebug, deferral } = settings;
-  const store = options.store ?? (await openStore(settings.store, { clock, log, isPatient }));
+  const store = options.store ?? (await openStore(settings.store, { clock, log }));
   if (settings.home !== undefined) rememberPlace(settings.home, project, placeOf(settings));
   const tasks = createTasks({
     store,

@@ -68,7 +68,7 @@ export async function openRuntime(settings: Settings, parts: RuntimeParts = {}):
   const guests = gateway ?? hook?.guests;
   const facts = gateway?.factsBeside(settings);
   const isOnlyFront = gateway?.isOnlyFront ?? false;
-  const core = createRuntime(settings, { ...parts, catalog, guests, facts, isOnlyFront, secret: token, clock, log });
+  const core = createRuntime(settings, { ...parts, catalog, guests, facts, isOnlyFront, clock, log });
   return { ...core, settings, token, upstreams: gateway };
 }
 
@@ -79,25 +79,24 @@ export interface CoreParts extends OpenTasksOptions {
   readonly isOnlyFront?: boolean;
   /** Who it is to its clients. Default: who the settings say. */
   readonly facts?: ServerIdentity | undefined;
-  /** Signs what a call that was sent back with a question is found by. */
-  readonly secret: () => string;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 /** Puts together what serves these commands. Opens nothing yet. */
 export function createRuntime(settings: Settings | HomelessSettings, parts: CoreParts): RuntimeCore {
-  const { catalog, guests, secret, clock, log } = parts;
+  const { catalog, guests, log } = parts;
   const unknown = unknownLongTools(settings.deferral.tools, catalog);
   if (unknown !== undefined) log.warn(unknown);
   const tasks = new ServedTasks(settings, catalog, parts);
+  const { clock } = tasks;
   const serving = createServing({
     ...settings,
     facts: parts.facts ?? settings,
     catalog,
     openCalls: () => tasks.calls(),
     readStats: () => tasks.stats(),
-    secret,
+    openShared: () => tasks.shared(),
     guests,
     isOnlyFront: parts.isOnlyFront ?? false,
     hasPrompts: settings.prompts && parts.isOnlyFront !== true,
@@ -106,6 +105,7 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
     clock,
     log,
   });
+  tasks.onClosing(() => serving.leaveShared());
   const close = async (graceMs: number) => {
     catalog.close();
     const waiting = await tasks.close(graceMs);

@@ -1,10 +1,12 @@
+import { type Clock, systemClock } from "../clock.ts";
 import { localKey } from "../command/caller.ts";
 import type { Catalog } from "../command/catalog.ts";
 import { isStoreError } from "../errors.ts";
 import type { HomelessSettings, Settings } from "../settings/settings.ts";
-import { storeExists } from "../store/open.ts";
+import { openStore, type Store, storeExists } from "../store/open.ts";
 import type { Calls } from "../task/calls.ts";
 import type { CommandStats } from "../task/history.ts";
+import type { SharedState } from "../task/shared-state.ts";
 import { isTerminal, liveStatuses } from "../task/task.ts";
 import type { Tasks } from "../task/tasks.ts";
 import type { Worker } from "../task/worker.ts";
@@ -20,19 +22,34 @@ export class ServedTasks {
   readonly #settings: Settings | HomelessSettings;
   readonly #catalog: Catalog;
   readonly #options: OpenTasksOptions;
+  #store: Promise<Store> | undefined;
   #opened: Promise<Opened> | undefined;
   #calls: Calls | undefined;
+  #onClosing: (() => Promise<void>) | undefined;
   #worker: Worker | undefined;
+  /** The clock by which tasks are told of: the store's, once that is open. */
+  readonly clock: Clock;
 
   constructor(settings: Settings | HomelessSettings, catalog: Catalog, options: OpenTasksOptions) {
     this.#settings = settings;
     this.#catalog = catalog;
     this.#options = options;
+    const { clock = systemClock } = options;
+    this.clock = {
+      now: () => this.#calls?.engine.now() ?? clock.now(),
+      monotonic: () => clock.monotonic(),
+      after: (ms, callback) => clock.after(ms, callback),
+    };
   }
 
   /** For requests: from the first one on, this process works on what is queued. */
   calls(): Calls | Promise<Calls> {
     return this.#calls ?? this.#openCalls();
+  }
+
+  /** What all servers on the store have in common; opened when first needed, like the tasks. */
+  async shared(): Promise<SharedState> {
+    return (await this.#openStore()).shared;
   }
 
   /**
@@ -65,11 +82,18 @@ export class ServedTasks {
     return await tasks.history.stats();
   }
 
+  /** Calls back when nothing is worked on any more, and the store is about to be closed. */
+  onClosing(listener: () => Promise<void>): void {
+    this.#onClosing = listener;
+  }
+
   /** How many of this project's tasks wait for the next process. */
   async close(graceMs: number): Promise<number> {
     const opened = await this.#opened?.catch(() => undefined);
     if (opened === undefined) {
-      await this.#options.store?.close();
+      const store = await (this.#options.store ?? this.#store?.catch(() => undefined));
+      if (store !== undefined) await this.#onClosing?.();
+      await store?.close();
       return 0;
     }
     const { tasks, worker } = opened;
@@ -78,6 +102,7 @@ export class ServedTasks {
     const { project } = this.#settings;
     const list = async () => (await tasks.engine.list(localKey, { project, statuses: liveStatuses })).tasks;
     const live = await withoutStore(list, []);
+    await this.#onClosing?.();
     await tasks.close();
     return live.filter((task) => !isTerminal(task) && task.lease === undefined).length;
   }
@@ -111,9 +136,23 @@ export class ServedTasks {
     return this.#opened;
   }
 
+  #openStore(): Promise<Store> {
+    this.#store ??= this.#openStoreOnce().catch((error: unknown) => {
+      this.#store = undefined;
+      throw error;
+    });
+    return this.#store;
+  }
+
+  async #openStoreOnce(): Promise<Store> {
+    const { store, clock, log } = this.#options;
+    if (store !== undefined) return store;
+    return await openStore(this.#settings.store, { ...(clock && { clock }), ...(log && { log }), isPatient: true });
+  }
+
   async #openOnce(): Promise<Opened> {
     const { openTasks } = await import("./open-tasks.ts");
-    const tasks = await openTasks(this.#settings, { ...this.#options, isPatient: true });
+    const tasks = await openTasks(this.#settings, { ...this.#options, store: await this.#openStore() });
     const worker = tasks.createWorker((name) => this.#catalog.get(name));
     return { tasks, worker };
   }

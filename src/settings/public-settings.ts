@@ -1,6 +1,7 @@
 import type { DeferralConfig } from "../config.ts";
 import { isPackFolder } from "../project/project.ts";
 import { isReference } from "../project/variable-references.ts";
+import { shownStore } from "../store/open.ts";
 import type { DeferralRules } from "../task/deferral.ts";
 import type { Settings } from "./settings.ts";
 
@@ -41,7 +42,16 @@ export function publicSettings(settings: Settings): Readonly<Record<string, unkn
     ...(upstreamPrefix !== undefined && { upstreamPrefix }),
     deferral: toConfig(deferral),
     facts: {
-      ...{ version, home: home.folder, configFile, storeFile: store, project, daemon: process, hostName, isDebug },
+      ...{
+        version,
+        home: home.folder,
+        configFile,
+        storeFile: shownStore(store),
+        project,
+        daemon: process,
+        hostName,
+        isDebug,
+      },
       isWrap,
     },
   };

@@ -8,7 +8,7 @@ const isUnkeepable = new RegExp(`[\\0${mark}]`);
 const unkeepable = new RegExp(`[\\0${mark}]|\\p{Surrogate}`, "gu");
 const written = new RegExp(`${mark}([0-9a-f]{4})`, "g");
 
-/** The same for equal texts and another for different ones, and as long as it has no end of its own: `endsWith` holds. */
+/** Equal texts stay equal, and different ones different. */
 export function toExactText(text: string): string {
   if (!isUnkeepable.test(text) && text.isWellFormed()) return text;
   return text.replace(unkeepable, (sign) => `${mark}${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);

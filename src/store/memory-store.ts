@@ -40,6 +40,7 @@ import {
   readyFor,
   toJson,
 } from "./memory-rows.ts";
+import { MemoryShared } from "./memory-shared.ts";
 import { fromCursor, toCursor } from "./page-cursor.ts";
 
 /** The reference: the pure rules on a Map. Nothing survives the process. */
@@ -50,6 +51,7 @@ export class MemoryStore implements TaskStore {
   readonly #clock: Clock;
   readonly #time: LocalClock;
   #lastNumber = 0;
+  readonly shared = new MemoryShared(() => this.now());
 
   constructor(clock: Clock) {
     this.#clock = clock;

@@ -6,6 +6,7 @@ import { type Logger, silentLog } from "../log.ts";
 import { type Home, type ProcessEnvironment, refuse } from "../paths.ts";
 import { thisProgram } from "../program/program.ts";
 import { system } from "../system/system.ts";
+import type { SharedState } from "../task/shared-state.ts";
 import type { TaskStore } from "../task/store.ts";
 import { isPostgresUrl, parseAddress } from "./postgres/address.ts";
 import type { PostgresStore } from "./postgres/postgres-store.ts";
@@ -15,11 +16,15 @@ import type { PostgresStore } from "./postgres/postgres-store.ts";
  * an SQLite file, the URL of a PostgreSQL database, or the memory of this process, is known here and below alone.
  */
 
+export { isPostgresUrl };
+
 /** Keeps nothing beyond the life of this process. */
 export const memoryStore = ":memory:";
 
-/** Keeps the tasks. */
-export type Store = TaskStore;
+/** Keeps the tasks, and what all servers on it share. */
+export interface Store extends TaskStore {
+  readonly shared: SharedState;
+}
 
 export interface StoreOptions {
   readonly clock?: Clock;
@@ -79,6 +84,13 @@ export function isStoreFile(store: string): boolean {
   return store !== memoryStore && !isUrl(store);
 }
 
+/** A store's name as everybody may read it: of a database elsewhere its host and its own name. */
+export function shownStore(store: string): string {
+  if (!isUrl(store)) return store;
+  const { protocol, host, pathname } = URL.canParse(store) ? new URL(store) : new URL("unknown://");
+  return `${protocol}//${host}${pathname}`;
+}
+
 function isUrl(store: string): boolean {
   return /^[a-z][\w+.-]+:\/\//i.test(store);
 }
@@ -124,15 +136,10 @@ export function storeAt(named: string, cwd: string, cure: string): string {
   return file;
 }
 
-/** Throws when others may have had their hands in a store, or in what is kept `beside` it. */
-export function refuseShared(file: string, cure: string, beside: readonly string[] = []): void {
+/** Throws when others may have had their hands in a store. */
+export function refuseShared(file: string, cure: string): void {
   // Whoever may write beside a database can lay a log there, which is carried over into it.
-  const parts = [
-    path.dirname(file),
-    file,
-    ...["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`),
-    ...beside,
-  ];
+  const parts = [path.dirname(file), file, ...["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`)];
   refuse(system.refusalOf(parts.map((part) => ({ file: part, isRootTrusted: true, cure }))));
 }
 

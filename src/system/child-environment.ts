@@ -1,4 +1,5 @@
 import { thisProgram } from "../program/program.ts";
+import { withoutPassword } from "./without-password.ts";
 
 /**
  * Names the isolated run that a process was started by; daemons are nobody's, whoever started them. It has one name in
@@ -18,7 +19,12 @@ const forChildren = ["HOME", "STORE", "LOG", "DEBUG"];
 /** The environment for a process that runs somebody else's code: all that is not ours, and of ours what it may know. */
 export function childEnvironment(): Record<string, string | undefined> {
   const known = forChildren.map((name) => thisProgram.variable(name));
+  const store = thisProgram.variable("STORE");
+  const own = Object.entries(process.env).filter(
+    ([name]) => !name.startsWith(thisProgram.variables) || known.includes(name),
+  );
+  // A database's password is between it and us.
   return Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !name.startsWith(thisProgram.variables) || known.includes(name)),
+    own.map(([name, value]) => [name, name === store && value !== undefined ? withoutPassword(value) : value]),
   );
 }

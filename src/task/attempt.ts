@@ -84,9 +84,10 @@ export class Attempt implements Door {
 
   async #execute(entry: CatalogEntry | undefined, mayBegin: Promise<unknown> | undefined): Promise<Outcome> {
     if (mayBegin !== undefined) await mayBegin;
-    const { taskId, command, attempts, crashes } = this.#record.task;
+    const { taskId, command, attempts, crashes, fence } = this.#record.task;
     if (entry === undefined) return notLoaded(`The command ${command} is no longer there.`);
-    const kept = new Map(await this.#runner.insist(() => this.#options.store.steps(taskId)));
+    // Under its first fence nothing can have been kept.
+    const kept = new Map(fence === 1 ? [] : await this.#runner.insist(() => this.#options.store.steps(taskId)));
     // Steps go with the end of their task: whoever comes after it finds none, and would do again what was done.
     if (attempts + crashes > 1 && kept.size === 0) await this.#record.look();
     const steps = new KeptSteps((name, json, rules) => this.#keep(name, json, rules), kept);

@@ -291,7 +291,7 @@ export class Calls {
     const { caller, watcher } = request;
     const giveBack = this.#held.take(caller);
     const isOwn = note === undefined;
-    const timing = () => timingOf(begun, clock.now());
+    const timing = () => timingOf(begun, engine.now());
     const mail = new Mailbox();
     const stopListening = listenFor(request, decision, { mail, worker, clock, timing });
     const stopHearing = this.#long.listen(begun.taskId, () => decision.deferAs === "task" && mail.put("long"));
@@ -345,6 +345,6 @@ export class Calls {
   }
 
   #joined(task: Task, isRepeated: boolean): string {
-    return joinedNote(task, isRepeated, this.#options.clock.now());
+    return joinedNote(task, isRepeated, this.engine.now());
   }
 }

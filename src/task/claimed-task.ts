@@ -168,6 +168,8 @@ export class ClaimedTask {
 
   /** Puts on record what the run came to; true when that was its result, and it counts. */
   conclude(outcome: Outcome, stopReason: Error | undefined): Promise<boolean> {
+    // There is nothing left to stop: what happens to the task from now on is found by its fence.
+    this.close();
     return this.#inTurn(() => this.#conclude(outcome, stopReason));
   }
 

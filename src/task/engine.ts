@@ -106,6 +106,11 @@ export class Engine {
     };
   }
 
+  /** What time it is for tasks: by the store's clock, by which their times were written. */
+  now(): number {
+    return this.#options.store.now();
+  }
+
   /** Aborted when this process is about to end: nobody is to be kept waiting any longer. */
   get leaving(): AbortSignal {
     return this.#leaving.signal;

@@ -8,6 +8,7 @@ import { cleaningCases } from "./store-cases/cleaning.ts";
 import { creatingCases } from "./store-cases/creating.ts";
 import { durationCases } from "./store-cases/durations.ts";
 import { endingCases } from "./store-cases/ending.ts";
+import { exactTextCases } from "./store-cases/exact-text.ts";
 import { fenceCases } from "./store-cases/fences.ts";
 import { handOutCases } from "./store-cases/handing-out.ts";
 import { interruptingCases } from "./store-cases/interrupting.ts";
@@ -49,6 +50,7 @@ export const storeCases: readonly StoreCase[] = [
   ...workingCases,
   ...askingCases,
   ...endingCases,
+  ...exactTextCases,
   ...fenceCases,
   ...stepCases,
   ...interruptingCases,

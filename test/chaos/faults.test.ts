@@ -60,7 +60,7 @@ describe("a worker that is lost", () => {
       let takenOver = 0;
       for (let round = 1; round <= times; round++) {
         const key = `round ${round}`;
-        const { taskId } = await create("safe", { key, ms: 120 });
+        const { taskId } = await create("safe", { key, ms: 400 });
         await waitFor(() => attemptsOf(folder, key, "start").includes(1));
         await stopBetweenWrites(late, path.join(folder, "tasks.db"));
         const isTooLate = isTerminal(await engine.get("ada", taskId));
@@ -178,7 +178,7 @@ describe("a command that is a danger to its process", () => {
     const { engine, create } = await openStage(folder);
     const server = await startWorker(folder, 5_000);
     const poison = await Promise.all(
-      cases(["abort", "end", "buffers", "heap"] as const, 0, 1, 2).map((how) => create("poison", { how })),
+      cases(["abort", "end", "buffers", "heap"] as const, 0, 2).map((how) => create("poison", { how })),
     );
     const unsafe = await create("poisonUnsafe", { how: "abort" });
     const exiting = await create("poison", { how: "exit" });
@@ -473,7 +473,8 @@ describe.each(stores)("on %s", (_name, open) => {
       expect(listed.toSorted()).toEqual(own[caller]?.toSorted());
       for (const verb of verbs(engine)) {
         const unknown = await wordsOf(verb(caller, randomUUID()));
-        for (const taskId of own[other] ?? []) expect(await wordsOf(verb(caller, taskId))).toBe(unknown);
+        for (const taskId of (own[other] ?? []).slice(-rounds(100, 500)))
+          expect(await wordsOf(verb(caller, taskId))).toBe(unknown);
       }
     }
     for (const taskId of own.ada ?? []) expect(isTerminal(await engine.get("ada", taskId))).toBe(false);

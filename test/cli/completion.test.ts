@@ -184,6 +184,7 @@ describe("flags", () => {
       "--host",
       "--allow-anonymous",
       "--in-process",
+      "--no-work",
       "--commands",
       "--bundled",
       "--no-bundled",

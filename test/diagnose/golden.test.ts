@@ -21,7 +21,7 @@ import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile
 /**
  * What the whole quick set says about servers that other people wrote, and about ours. Each golden file lists every
  * finding with the reason why it is true; a check that could not be finished is an entry too, and so is the grade, or
- * why there is none. Every day three are asked; all of them by `npm run check:long`. `MEANWHILE_GOLDEN=write` writes
+ * why there is none. Every day two are asked; all of them by `npm run check:long`. `MEANWHILE_GOLDEN=write` writes
  * what is seen; reasons are kept, and a new finding has none until somebody has looked at it.
  */
 
@@ -165,6 +165,7 @@ const servers: readonly {
   // Its one tool runs whatever it is given, and does not say that it only reads: nobody calls it.
   {
     name: "mcp-server-commands over stdio",
+    isCostly: true,
     open: () => piped(process.execPath, path.join(root, "node_modules/mcp-server-commands/build/index.js")),
   },
   {

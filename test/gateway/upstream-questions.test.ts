@@ -2,6 +2,7 @@ import { describe, expect, test, vi } from "vitest";
 import { WrapHome } from "../helpers/gated.ts";
 import { sdkCommand, sdkUrl, wrapHere } from "../helpers/gateway-here.ts";
 import { shareAmongTests } from "../helpers/home.ts";
+import { cases } from "../helpers/long.ts";
 import { type Fields, handleOf, type Message, resultOf, type WireClient } from "../helpers/wire.ts";
 
 const wait = { timeout: 50_000, interval: 20 };
@@ -100,15 +101,18 @@ describe.each(["2025", "2026"] as const)("13: an upstream of %s", (era) => {
 
 const fieldIn = (message: string) => /your (\w+)/.exec(message)?.[1] as string;
 
-test.each(["2025", "2026"] as const)("13: what an upstream of %s asks is answered in the terminal", async (era) => {
-  const home = new WrapHome();
-  const { command = "", args = [] } = sdkCommand(era);
-  const client = await home.connect(["--name", "theirs", "--", command, ...args]);
-  const { task } = await client.call("ask", {}, { task: {} });
-  const taskId = task?.taskId ?? "";
-  const state = async () => (await client.request("tasks/get", { taskId })).result?.status;
-  await vi.waitFor(async () => expect(await state()).toBe("input_required"), wait);
-  expect((await home.terminal("tasks", "list")).stdout).toContain("What is your name?");
-  expect(await home.terminal("tasks", "answer", taskId, "name=Ada")).toMatchObject({ code: 0 });
-  expect(textIn((await client.request("tasks/result", { taskId })).result)).toBe("Hello Ada");
-});
+test.each(cases(["2025", "2026"] as const, 1))(
+  "13: what an upstream of %s asks is answered in the terminal",
+  async (era) => {
+    const home = new WrapHome();
+    const { command = "", args = [] } = sdkCommand(era);
+    const client = await home.connect(["--name", "theirs", "--", command, ...args]);
+    const { task } = await client.call("ask", {}, { task: {} });
+    const taskId = task?.taskId ?? "";
+    const state = async () => (await client.request("tasks/get", { taskId })).result?.status;
+    await vi.waitFor(async () => expect(await state()).toBe("input_required"), wait);
+    expect((await home.terminal("tasks", "list")).stdout).toContain("What is your name?");
+    expect(await home.terminal("tasks", "answer", taskId, "name=Ada")).toMatchObject({ code: 0 });
+    expect(textIn((await client.request("tasks/result", { taskId })).result)).toBe("Hello Ada");
+  },
+);

@@ -86,12 +86,14 @@ export async function waitFor<T>(
   why: () => string = () => "it never came",
   guardMs = 50_000,
 ): Promise<T> {
-  const end = Date.now() + guardMs;
+  const began = Date.now();
   for (;;) {
     const found = await look();
     if (found !== undefined && found !== false) return found;
-    if (Date.now() > end) throw new Error(why());
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    const waitedMs = Date.now() - began;
+    if (waitedMs > guardMs) throw new Error(why());
+    // Whoever waits for long looks less often: a look may cost as much as what is waited for.
+    await new Promise((resolve) => setTimeout(resolve, Math.min(10 + waitedMs / 50, 50)));
   }
 }
 

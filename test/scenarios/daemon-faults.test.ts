@@ -4,7 +4,7 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { DaemonHome, daemonProcesses, dataOf, isRunning, kill } from "../helpers/daemon.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { rounds } from "../helpers/long.ts";
+import { isLong, rounds } from "../helpers/long.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { gate, taskIdOf } from "../helpers/project.ts";
 import { type Result, resultOf } from "../helpers/wire.ts";
@@ -20,7 +20,7 @@ interface Said {
 test("many fronts outlive their daemon: they are back, every request is answered, and nothing acknowledged is lost", async () => {
   const home = new DaemonHome();
   const clients = await Promise.all(
-    Array.from({ length: rounds(8, 20) }, (_, at) => home.connect({ revision: revisions[at % 2] as string })),
+    Array.from({ length: rounds(5, 20) }, (_, at) => home.connect({ revision: revisions[at % 2] as string })),
   );
   const before = home.daemon();
   const [safe, unsafe, called] = [gate(), gate(), gate()];
@@ -65,66 +65,72 @@ test("many fronts outlive their daemon: they are back, every request is answered
   }
 });
 
-test("a subscription goes on with the next daemon, and its client hears once that it stands", async () => {
-  const home = new DaemonHome();
-  const commands = writeFiles(temporaryFolder(), { "a/one.ts": commandNamed("one") });
-  const words = ["--no-bundled", "--commands", commands];
-  const modern = await home.connect({ revision: "2026-07-28", words });
-  const legacy = await home.connect({ words });
-  modern.start("subscriptions/listen", { notifications: { toolsListChanged: true } });
-  const heard = (method: string) => modern.received.filter((message) => message.method === method).length;
-  await waitFor(() => heard("notifications/subscriptions/acknowledged") === 1);
-  for (let round = 1; round <= 2; round++) {
-    const before = home.daemon();
-    kill(before.pid);
-    await home.nextDaemon(before);
-    for (const client of [modern, legacy]) await client.request("tools/list");
-    const counts = [modern, legacy].map(
-      (client) => client.received.filter(({ method }) => method === "notifications/tools/list_changed").length,
-    );
-    writeFiles(commands, { [`a/two${round}.ts`]: commandNamed(`two${round}`) });
-    for (const [at, client] of [modern, legacy].entries()) {
-      await waitFor(
-        () =>
-          client.received.filter(({ method }) => method === "notifications/tools/list_changed").length >
-          (counts[at] as number),
-        () => `the ${at === 0 ? "modern" : "legacy"} client heard nothing after crash ${round}`,
+test.runIf(isLong)(
+  "a subscription goes on with the next daemon, and its client hears once that it stands",
+  async () => {
+    const home = new DaemonHome();
+    const commands = writeFiles(temporaryFolder(), { "a/one.ts": commandNamed("one") });
+    const words = ["--no-bundled", "--commands", commands];
+    const modern = await home.connect({ revision: "2026-07-28", words });
+    const legacy = await home.connect({ words });
+    modern.start("subscriptions/listen", { notifications: { toolsListChanged: true } });
+    const heard = (method: string) => modern.received.filter((message) => message.method === method).length;
+    await waitFor(() => heard("notifications/subscriptions/acknowledged") === 1);
+    for (let round = 1; round <= 2; round++) {
+      const before = home.daemon();
+      kill(before.pid);
+      await home.nextDaemon(before);
+      for (const client of [modern, legacy]) await client.request("tools/list");
+      const counts = [modern, legacy].map(
+        (client) => client.received.filter(({ method }) => method === "notifications/tools/list_changed").length,
       );
+      writeFiles(commands, { [`a/two${round}.ts`]: commandNamed(`two${round}`) });
+      for (const [at, client] of [modern, legacy].entries()) {
+        await waitFor(
+          () =>
+            client.received.filter(({ method }) => method === "notifications/tools/list_changed").length >
+            (counts[at] as number),
+          () => `the ${at === 0 ? "modern" : "legacy"} client heard nothing after crash ${round}`,
+        );
+      }
     }
-  }
-  expect(heard("notifications/subscriptions/acknowledged")).toBe(1);
-});
+    expect(heard("notifications/subscriptions/acknowledged")).toBe(1);
+  },
+);
 
 const commandNamed = (name: string) =>
   `import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "${name}", run: () => ({}) });`;
 
-test("a question that is open when the daemon ends is taken back, and a late answer to it is nobody else's", async () => {
-  const home = new DaemonHome();
-  const client = await home.connect({ capabilities: { elicitation: {} } });
-  const [first, second] = [gate(), gate()];
-  const lost = client.startCall("ask_name", first.input);
-  const asked = await waitFor(() => client.received.find(({ method }) => method === "elicitation/create"));
-  kill(home.daemon().pid);
-  expect((await lost.answer).error).toMatchObject({ code: -32603 });
-  const takenBack = await waitFor(() => client.received.find(({ method }) => method === "notifications/cancelled"));
-  expect(takenBack.params).toMatchObject({ requestId: asked.id });
+test.runIf(isLong)(
+  "a question that is open when the daemon ends is taken back, and a late answer to it is nobody else's",
+  async () => {
+    const home = new DaemonHome();
+    const client = await home.connect({ capabilities: { elicitation: {} } });
+    const [first, second] = [gate(), gate()];
+    const lost = client.startCall("ask_name", first.input);
+    const asked = await waitFor(() => client.received.find(({ method }) => method === "elicitation/create"));
+    kill(home.daemon().pid);
+    expect((await lost.answer).error).toMatchObject({ code: -32603 });
+    const takenBack = await waitFor(() => client.received.find(({ method }) => method === "notifications/cancelled"));
+    expect(takenBack.params).toMatchObject({ requestId: asked.id });
 
-  const again = client.startCall("ask_name", second.input);
-  const next = await waitFor(() =>
-    client.received.find(({ method, id }) => method === "elicitation/create" && id !== asked.id),
-  );
-  const answer = (id: unknown, name: string) =>
-    client.front.child.stdin.write(
-      `${JSON.stringify({ jsonrpc: "2.0", id, result: { action: "accept", content: { name } } })}\n`,
+    const again = client.startCall("ask_name", second.input);
+    const next = await waitFor(() =>
+      client.received.find(({ method, id }) => method === "elicitation/create" && id !== asked.id),
     );
-  answer(asked.id, "Late");
-  answer(next.id, "Ada");
-  expect(dataOf(resultOf(await again.answer))).toEqual({ greeting: "Hello, Ada!" });
-  expect(second.lines()).toEqual(["started", "answered Ada"]);
-});
+    const answer = (id: unknown, name: string) =>
+      client.front.child.stdin.write(
+        `${JSON.stringify({ jsonrpc: "2.0", id, result: { action: "accept", content: { name } } })}\n`,
+      );
+    answer(asked.id, "Late");
+    answer(next.id, "Ada");
+    expect(dataOf(resultOf(await again.answer))).toEqual({ greeting: "Hello, Ada!" });
+    expect(second.lines()).toEqual(["started", "answered Ada"]);
+  },
+);
 
 describe("what a dead daemon has left is cleared away", () => {
-  test.for(["of a dead starter", "of a starter that is stuck"])(
+  test.for(isLong ? ["of a dead starter", "of a starter that is stuck"] : ["of a starter that is stuck"])(
     "socket, record, lock and a starting mark %s",
     async (what) => {
       const home = new DaemonHome();
@@ -162,9 +168,9 @@ describe("what a dead daemon has left is cleared away", () => {
   });
 });
 
-test("many fronts that find their daemon dead start one, not many", async () => {
+test.runIf(isLong)("many fronts that find their daemon dead start one, not many", async () => {
   const home = new DaemonHome();
-  const clients = await Promise.all(Array.from({ length: rounds(8, 20) }, () => home.connect()));
+  const clients = await Promise.all(Array.from({ length: rounds(5, 20) }, () => home.connect()));
   const times = rounds(2, 3);
   for (let round = 0; round < times; round++) {
     const before = home.daemon();
@@ -178,23 +184,26 @@ test("many fronts that find their daemon dead start one, not many", async () => 
 });
 
 describe("a daemon leaves", () => {
-  test("when it was idle for long enough, and not while a task of a client that has gone still runs", async () => {
-    const home = new DaemonHome({ env: { MEANWHILE_IDLE_SECONDS: "1" } });
-    const client = await home.connect();
-    const { input, open, seen } = gate();
-    const id = taskIdOf(await client.call("work_long", input));
-    await seen("started");
-    const { pid } = home.daemon();
-    await client.close();
-    await new Promise((resolve) => setTimeout(resolve, 2_500));
-    expect(isRunning(pid)).toBe(true);
-    open();
-    await waitFor(() => !isRunning(pid));
-    expect(home.daemons()).toEqual([]);
-    expect(home.log()).toContain("the daemon leaves: nobody needs it");
-    const back = await home.connect();
-    expect(dataOf(await back.call("task_result", { job_id: id }))).toMatchObject({ passed: input.file });
-  });
+  test.runIf(isLong)(
+    "when it was idle for long enough, and not while a task of a client that has gone still runs",
+    async () => {
+      const home = new DaemonHome({ env: { MEANWHILE_IDLE_SECONDS: "1" } });
+      const client = await home.connect();
+      const { input, open, seen } = gate();
+      const id = taskIdOf(await client.call("work_long", input));
+      await seen("started");
+      const { pid } = home.daemon();
+      await client.close();
+      await new Promise((resolve) => setTimeout(resolve, 2_500));
+      expect(isRunning(pid)).toBe(true);
+      open();
+      await waitFor(() => !isRunning(pid));
+      expect(home.daemons()).toEqual([]);
+      expect(home.log()).toContain("the daemon leaves: nobody needs it");
+      const back = await home.connect();
+      expect(dataOf(await back.call("task_result", { job_id: id }))).toMatchObject({ passed: input.file });
+    },
+  );
 
   test("when its home is deleted", async () => {
     const home = new DaemonHome();
@@ -205,7 +214,7 @@ describe("a daemon leaves", () => {
     await waitFor(() => !isRunning(pid));
   });
 
-  test("when its socket is deleted; whoever was connected goes on with the next", async () => {
+  test.runIf(isLong)("when its socket is deleted; whoever was connected goes on with the next", async () => {
     const home = new DaemonHome();
     const client = await home.connect();
     const before = home.daemon();

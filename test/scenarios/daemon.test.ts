@@ -27,7 +27,7 @@ import {
   residentMiB,
 } from "../helpers/daemon.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { cases, rounds } from "../helpers/long.ts";
+import { cases, isLong, rounds } from "../helpers/long.ts";
 import { executable, runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { gate, kindOf, taskIdOf } from "../helpers/project.ts";
 import { handleOf, overPipes, overStreams, type Result, resultOf, WireClient } from "../helpers/wire.ts";
@@ -90,7 +90,7 @@ describe("a host that is killed in mid-task, together with its front", () => {
     return { killAll, said };
   }
 
-  test.for(["v1", "v2"])("finds the task's result when it is back; it ran once (SDK %s)", async (sdk) => {
+  test.for(cases(["v1", "v2"], 0))("finds the task's result when it is back; it ran once (SDK %s)", async (sdk) => {
     const home = await shared();
     const { input, open, seen, starts } = gate();
     const host = startHost(sdk, home, "work_long", input);
@@ -111,7 +111,7 @@ describe("a host that is killed in mid-task, together with its front", () => {
 test("many fronts that start at once have one daemon, and none of them takes more than 60 MB", async () => {
   const home = new DaemonHome();
   const clients = await Promise.all(
-    Array.from({ length: rounds(10, 20) }, (_, at) => home.connect({ revision: revisions[at % 2] as string })),
+    Array.from({ length: rounds(6, 20) }, (_, at) => home.connect({ revision: revisions[at % 2] as string })),
   );
   const text = "x".repeat(10_000);
   const pids = await Promise.all(
@@ -126,7 +126,7 @@ test("many fronts that start at once have one daemon, and none of them takes mor
   for (const { front } of clients) expect(residentMiB(front.child.pid as number)).toBeLessThan(60);
 });
 
-test("of daemons that are started at once, whoever starts them, one stays", async () => {
+test.runIf(isLong)("of daemons that are started at once, whoever starts them, one stays", async () => {
   const home = new DaemonHome();
   const started = Array.from({ length: rounds(3, 5) }, () =>
     startMeanwhile([...ownCommands, "_daemon"], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } }),
@@ -573,24 +573,27 @@ describe("meanwhile daemon", () => {
     expect(given.starts()).toBe(2);
   });
 
-  test("a client that waits for nothing is served by the next daemon while the old one still ends its work", async () => {
-    const home = new DaemonHome();
-    const client = await home.connect();
-    const before = home.daemon();
-    const work = gate();
-    const id = taskIdOf(await client.call("work_long", work.input));
-    await work.seen("started");
-    const stopped = home.terminal("daemon", "stop");
-    await waitFor(() => home.daemons().length === 0);
-    expect(dataOf<Said>(await client.call("say_back")).pid).not.toBe(before.pid);
-    expect(isRunning(before.pid)).toBe(true);
-    work.open();
-    expect((await stopped).code).toBe(0);
-    expect(dataOf(await client.call("task_result", { job_id: id }))).toMatchObject({ passed: work.input.file });
-    expect(work.starts()).toBe(1);
-  });
+  test.runIf(isLong)(
+    "a client that waits for nothing is served by the next daemon while the old one still ends its work",
+    async () => {
+      const home = new DaemonHome();
+      const client = await home.connect();
+      const before = home.daemon();
+      const work = gate();
+      const id = taskIdOf(await client.call("work_long", work.input));
+      await work.seen("started");
+      const stopped = home.terminal("daemon", "stop");
+      await waitFor(() => home.daemons().length === 0);
+      expect(dataOf<Said>(await client.call("say_back")).pid).not.toBe(before.pid);
+      expect(isRunning(before.pid)).toBe(true);
+      work.open();
+      expect((await stopped).code).toBe(0);
+      expect(dataOf(await client.call("task_result", { job_id: id }))).toMatchObject({ passed: work.input.file });
+      expect(work.starts()).toBe(1);
+    },
+  );
 
-  test("a call that comes while the daemon hangs up is run by the next one, once", async () => {
+  test.runIf(isLong)("a call that comes while the daemon hangs up is run by the next one, once", async () => {
     const home = new DaemonHome();
     // Another front starts the daemon: its parent has to be there when it ends.
     await home.connect();

@@ -390,6 +390,7 @@ test("--async prints the story of its task; a killed client resumes by id", asyn
   });
   expect((JSON.parse(again.stdout) as Report).suites).toEqual(["progress", "completion"]);
   expect(again.code).toBe(0);
+  if (!isLong) return;
   const twice = await runMeanwhile(["diagnose", "--task", taskId], {
     cwd: folder,
     env: { MEANWHILE_HOME: path.join(folder, "home") },

@@ -132,8 +132,8 @@ const lines: Readonly<Record<keyof typeof verbs, readonly (readonly string[])[]>
   stats: [["stats"], ["stats", "--json"]],
   diagnose: [
     ["diagnose", "--help"],
-    ["diagnose", "http://127.0.0.1:1/mcp", "--budget", "1s"],
     ["diagnose", "http://127.0.0.1:1/mcp", "--budget", "1s", "--async"],
+    ["diagnose", "http://127.0.0.1:1/mcp", "--budget", "1s"],
   ],
   compare: [["compare", "report.json", "report.json"]],
   setup: [
@@ -186,7 +186,7 @@ const others: readonly (readonly [string, readonly (readonly string[])[]])[] = [
       ["help", "serve"],
     ],
   ],
-  ["what comes with Meanwhile", [["config"], ["config", "path"], ["config", "path", "--async"]]],
+  ["what comes with Meanwhile", [["config"], ["config", "path", "--async"], ["config", "path"]]],
 ];
 
 const good =

@@ -11,6 +11,7 @@ import {
   type TransportName,
 } from "../helpers/clients.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { cases } from "../helpers/long.ts";
 import { runMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 
 const clients: readonly { sdk: Sdk; transport: TransportName }[] = [
@@ -26,7 +27,7 @@ export default defineCommand({ summary: "Answer", run: () => "pong" });
 
 const greeting = (word: string) => `export const greeting: string = ${JSON.stringify(word)};\n`;
 
-for (const { sdk, transport } of clients) {
+for (const { sdk, transport } of cases(clients, 0, 3)) {
   test(`${sdk.title} over ${transport} hears of a command that is written, edited, broken, repaired and removed`, async () => {
     const project = writeFiles(temporaryFolder(), { "commands/other/ping.ts": ping });
     const file = path.join(project, "commands/hello/world.ts");

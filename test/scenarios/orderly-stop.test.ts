@@ -26,7 +26,7 @@ const modern: WireOptions = {
   capabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } },
 };
 /** Long enough for what is let go to end, on a busy machine too; what is not let go uses all of it. */
-const graceSeconds = 10;
+const graceSeconds = 20;
 const safe = ["stop_read", "stop_again", "stop_retried"] as const;
 
 type Traces = ReturnType<typeof gate>;

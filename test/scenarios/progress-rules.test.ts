@@ -177,7 +177,7 @@ describe("P3", () => {
       const pipe = await place.startPipe("2025-11-25");
       const { pid } = pipe.server.child;
       const megabytes = () => residentMiB(pid ?? 0);
-      const reports = rounds(50_000, 1_000_000);
+      const reports = rounds(25_000, 1_000_000);
       const before = megabytes();
       const params = { name: "report_flood", arguments: { reports }, _meta: { progressToken: "flood" } };
       let { result } = await pipe.request("tools/call", { ...params, ...(kind === "a task" && { task: {} }) });

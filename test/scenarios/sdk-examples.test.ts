@@ -28,21 +28,24 @@ test.runIf(isLong)("progressExample over stdio: lists its tool, and its progress
   expect(steps.at(-1)).toMatchObject({ progress: 3, total: 3, message: "Counting: 3/3" });
 });
 
-test("toolWithSampleServer over stdio: what it asks the model reaches the client, of a call and of a task", async () => {
-  const line = "await mcpServer.connect(transport);";
-  const file = copyExample("toolWithSampleServer", line, "await durable(mcpServer).stdio();");
-  const answer = (_method: string, params: Fields) => ({
-    model: "mine",
-    role: "assistant",
-    content: { type: "text", text: `of ${params.messages[0].content.text.split("\n").at(-1)}` },
-  });
-  const capabilities = { sampling: {} };
-  const input = { text: "a book" };
-  const plain = await connectExtTasks(stdio(file), { capabilities, answer, takesTasks: false });
-  expect(await plain.client.callTool({ name: "summarize", arguments: input })).toMatchObject(text("of a book"));
-  const { run } = await connectExtTasks(stdio(file), { capabilities, answer });
-  expect(await run("summarize", input)).toMatchObject(text("of a book"));
-});
+test.runIf(isLong)(
+  "toolWithSampleServer over stdio: what it asks the model reaches the client, of a call and of a task",
+  async () => {
+    const line = "await mcpServer.connect(transport);";
+    const file = copyExample("toolWithSampleServer", line, "await durable(mcpServer).stdio();");
+    const answer = (_method: string, params: Fields) => ({
+      model: "mine",
+      role: "assistant",
+      content: { type: "text", text: `of ${params.messages[0].content.text.split("\n").at(-1)}` },
+    });
+    const capabilities = { sampling: {} };
+    const input = { text: "a book" };
+    const plain = await connectExtTasks(stdio(file), { capabilities, answer, takesTasks: false });
+    expect(await plain.client.callTool({ name: "summarize", arguments: input })).toMatchObject(text("of a book"));
+    const { run } = await connectExtTasks(stdio(file), { capabilities, answer });
+    expect(await run("summarize", input)).toMatchObject(text("of a book"));
+  },
+);
 
 test.runIf(isLong)("mcpServerOutputSchema over stdio: structured results pass the client's check", async () => {
   const line = "await server.connect(transport);";

@@ -129,7 +129,7 @@ function watch({ core, modern, server, place }: Both, seen: Sightings): () => Pr
       await look().catch((error: unknown) => {
         if (!isOver) throw error;
       });
-      await sleep(150);
+      await sleep(300);
     }
   };
   const poll = (client: WireClient) =>

@@ -118,7 +118,8 @@ describe("no word is broken by the edge of the screen", () => {
     stats: ["stats"],
   };
 
-  test.each(Object.entries(lines))("%s", async (_name, words) => {
+  // Every day all but the help of single verbs, which is laid out as the first two are.
+  test.each(cases(Object.entries(lines), 0, 1, 5, 6, 7, 8))("%s", async (_name, words) => {
     const place = await opened();
     const whole = await runMeanwhile(words, place);
     const wordsOf = (text: string) => new Set(text.split(/\s+/).filter((word) => word !== "\\"));

@@ -5,6 +5,7 @@ import { describe, expect, test, vi } from "vitest";
 import { isRunning } from "../helpers/daemon.ts";
 import { fixture, Gate, WrapHome } from "../helpers/gated.ts";
 import { cleanUp } from "../helpers/home.ts";
+import { cases } from "../helpers/long.ts";
 import { executable, killNine, waitFor } from "../helpers/meanwhile.ts";
 import { httpUpstream } from "../helpers/upstreams.ts";
 import { ModernClient, type Result, takesAll, takesTasks, type WireClient } from "../helpers/wire.ts";
@@ -144,14 +145,21 @@ describe("1.4: the daemon is killed in the middle of calls", () => {
     expect(gate.runs()).toEqual({ unsafe: 1 });
   });
 
-  test.each([
-    ["2026", "gated-tasks", "SIGKILL"],
-    ["2025", "gated-tasks", "SIGKILL"],
-    ["2025", "gated-resumable", "SIGKILL"],
-    ["2026", "gated-tasks", "SIGTERM"],
-    ["2025", "gated-tasks", "SIGTERM"],
-    ["2025", "gated-resumable", "SIGTERM"],
-  ] as const)(
+  test.each(
+    cases(
+      [
+        ["2026", "gated-tasks", "SIGKILL"],
+        ["2025", "gated-tasks", "SIGKILL"],
+        ["2025", "gated-resumable", "SIGKILL"],
+        ["2026", "gated-tasks", "SIGTERM"],
+        ["2025", "gated-tasks", "SIGTERM"],
+        ["2025", "gated-resumable", "SIGTERM"],
+      ] as const,
+      0,
+      2,
+      4,
+    ),
+  )(
     "over HTTP, an upstream of %s (%s) that works on while we end by %s is found again: one run, and its result",
     async (era, mode, signal) => {
       const gate = new Gate();

@@ -1,16 +1,21 @@
 import { expect, test } from "vitest";
 import { system } from "../../src/system/system.ts";
 import { brokenBy, runWrapRounds } from "./wrap-rounds.ts";
+import { rounds } from "../helpers/long.ts";
 
 // All 500 of them: npm run check:wrap.
-const rounds = 24;
+const hosts = rounds(16, 24);
 
 test.runIf(system.platform === "linux")(
-  `2: ${rounds} hosts come to wrap and leave it, half of them by kill -9, with and without calls that run: nothing of them is left`,
+  `2: ${hosts} hosts come to wrap and leave it, half of them by kill -9, with and without calls that run: nothing of them is left`,
   { timeout: 300_000 },
   async () => {
-    const report = await runWrapRounds({ rounds, warmUp: 8, parallel: 4 });
-    expect(brokenBy(report, rounds)).toEqual([]);
-    expect(report).toMatchObject({ killed: 12, kinds: { looked: 6, called: 6, "in a call": 6, "in a task": 6 } });
+    const report = await runWrapRounds({ rounds: hosts, warmUp: 4, parallel: 4 });
+    expect(brokenBy(report, hosts)).toEqual([]);
+    const each = hosts / 4;
+    expect(report).toMatchObject({
+      killed: hosts / 2,
+      kinds: { looked: each, called: each, "in a call": each, "in a task": each },
+    });
   },
 );

@@ -85,7 +85,7 @@ describe("settings", () => {
 
   test.each([
     ['{ "nmae": "x" }', "`nmae` is not a setting; did you mean `name`?"],
-    ['{ "sumary": "x" }', "`sumary` is not a setting; there are name, instructions, commands, env, bundled,"],
+    ['{ "sumary": "x" }', "`sumary` is not a setting; there are name, project, instructions, commands, env, bundled,"],
     [
       '{ "bundled": ["monitor", "monitr"] }',
       '`bundled` must be true, false, or a list of domains of the bundled commands (config, database, diagnose-server, ingest, monitor, transform, vault), not "monitr"',

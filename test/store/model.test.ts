@@ -22,11 +22,12 @@ import {
 import { apply, begin, type TaskEvent } from "../../src/task/transitions.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { rounds } from "../helpers/long.ts";
+import { postgresStores } from "../helpers/postgres.ts";
 
 /**
- * Random operations of eight callers and three workers, some of them late, on the memory store, on the SQLite store and
- * on a model that knows nothing but `apply()`. After every operation all three answer alike and show the same tasks,
- * and the invariants of the promises hold; I9 and I10 are for whole processes.
+ * Random operations of eight callers and three workers, some of them late, on the memory store, the SQLite store, the
+ * PostgreSQL store and on a model that knows nothing but `apply()`. After every operation all of them answer alike and
+ * show the same tasks, and the invariants of the promises hold; I9 and I10 are for whole processes.
  */
 const seed = 20_260_728;
 const callers = 8;
@@ -581,7 +582,9 @@ function checkModel(model: Model): void {
   }
 }
 
-test("whatever callers and workers do, both stores show what the rules say, and the promises hold", async () => {
+const openPostgres = postgresStores();
+
+test("whatever callers and workers do, all stores show what the rules say, and the promises hold", async () => {
   // In memory where there is such a disk: none of this is about disks, and thousands of writes wait for one.
   const folder = mkdtempSync(path.join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "meanwhile-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -593,6 +596,7 @@ test("whatever callers and workers do, both stores show what the rules say, and 
       const stores = {
         memory: new MemoryStore(model.clock),
         sqlite: await openStore(path.join(folder, `${++runs}.db`), { clock: model.clock }),
+        postgres: await openPostgres({ clock: model.clock, place: `run ${runs}` }),
       };
       try {
         for (const [at, op] of operations.entries()) {

@@ -18,7 +18,7 @@ import type { Fields } from "../helpers/wire.ts";
  *   MEANWHILE_FUZZ_SEED=… MEANWHILE_FUZZ_FRAMES=… npm run check:fuzz
  */
 const seed = Number(process.env.MEANWHILE_FUZZ_SEED ?? 20_261_116);
-const allFrames = Number(process.env.MEANWHILE_FUZZ_FRAMES ?? rounds(10_000, 20_000));
+const allFrames = Number(process.env.MEANWHILE_FUZZ_FRAMES ?? rounds(6_000, 20_000));
 const guardMs = 60_000 + allFrames * 10;
 
 // ---------------------------------------------------------------- what is sent

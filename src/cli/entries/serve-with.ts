@@ -9,7 +9,6 @@ import { isGiven, type TypedVerb } from "../verb.ts";
 const httpFlags = [
   flag("--port <number>", "HTTP port, 0 for any free one (default 7337)"),
   flag("--host <address>", "loopback address to listen on (default 127.0.0.1)"),
-  flag("--no-work", "answer clients and run nothing: workers on the same store do (see: worker)"),
   flag("--allow-anonymous", "let HTTP callers in without the home's token; they have no bundled commands"),
 ];
 

@@ -87,7 +87,7 @@ function toRevive({ call, settings, pack }: Reviving): (task: Task) => void {
   };
 }
 
-async function list({ tasks, terminal, clock, options }: OwnTasks): Promise<ExitCode> {
+async function list({ tasks, terminal, options }: OwnTasks): Promise<ExitCode> {
   const isLive = options.live === true;
   if (isLive && options.status !== undefined)
     throw new UsageError("--live and --status exclude each other; --live is every task that has not ended.");
@@ -104,7 +104,7 @@ async function list({ tasks, terminal, clock, options }: OwnTasks): Promise<Exit
       `${JSON.stringify({ tasks: page.tasks.map(describeTask), nextCursor: page.nextCursor }, null, 2)}\n`,
     );
   else if (page.tasks.length === 0) terminal.print(isLive ? "Nothing runs.\n" : "No tasks.\n");
-  else terminal.print((isLive ? liveTable : taskTable)(page.tasks, clock.now(), widthFor(terminal)));
+  else terminal.print((isLive ? liveTable : taskTable)(page.tasks, tasks.engine.now(), widthFor(terminal)));
   if (page.nextCursor !== undefined && options.json !== true)
     terminal.say(`  More: ${thisProgram.name} tasks list --cursor ${page.nextCursor}\n`);
   return Exit.Ok;
@@ -134,16 +134,16 @@ async function show(context: OwnTasks): Promise<ExitCode> {
   return Exit.Ok;
 }
 
-async function progress({ tasks, terminal, clock, options, operands }: OwnTasks): Promise<ExitCode> {
+async function progress({ tasks, terminal, options, operands }: OwnTasks): Promise<ExitCode> {
   const [token] = operands;
   const format = options.json === true ? "json" : "yaml";
   if (token === undefined) {
-    const all = await listTokens(tasks.engine, localKey, clock.now());
+    const all = await listTokens(tasks.engine, localKey, tasks.engine.now());
     if (options.json === true) terminal.print(await formatData({ data: all }, "json"));
     else terminal.print(all.length === 0 ? "Nothing that runs has a progress token.\n" : tokenTable(all));
     return Exit.Ok;
   }
-  const answer = await progressOfToken(tasks.engine, localKey, { token, now: clock.now() });
+  const answer = await progressOfToken(tasks.engine, localKey, { token, now: tasks.engine.now() });
   if (!answer.ok)
     throw new CommandError(
       `${answer.message}${answer.error === "timeout" ? "" : ` \`${thisProgram.name} tasks progress\` lists those there are.`}`,
@@ -227,10 +227,10 @@ async function watchAll({ tasks, terminal, clock }: OwnTasks): Promise<ExitCode>
   try {
     while (!stop.signal.aborted) {
       const { tasks: page } = await tasks.engine.list(localKey, { limit: 20 });
-      if (terminal.isLive) drawn = redraw(page, drawn, terminal, clock.now());
+      if (terminal.isLive) drawn = redraw(page, drawn, terminal, tasks.engine.now());
       else {
         for (const task of page.filter((item) => seen.get(item.taskId) !== item.version))
-          terminal.print(taskTable([task], clock.now()).split("\n").slice(1).join("\n"));
+          terminal.print(taskTable([task], tasks.engine.now()).split("\n").slice(1).join("\n"));
         for (const task of page) seen.set(task.taskId, task.version);
         if (page.every(isTerminal)) return Exit.Ok;
       }

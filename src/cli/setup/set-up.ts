@@ -14,6 +14,7 @@ import { checkName, type StartFacts, toName, toProjectLaunch, toUserLaunch } fro
 import type { Machine } from "../../setup/machine.ts";
 import { SetupRecord } from "../../setup/setup-record.ts";
 import { system } from "../../system/system.ts";
+import { withoutPassword } from "../../system/without-password.ts";
 import { clean, cleanLines } from "../terminal.ts";
 import { type TypedVerb, toProjectFlags } from "../verb.ts";
 import { type Setup, showDiff, showHosts, stateOf, tellChange, tellLaunch, toTarget } from "./show-setup.ts";
@@ -118,10 +119,15 @@ function userLaunch(settings: Settings, flags: ProjectFlags): Launch {
 export function startFacts({ version }: Settings): StartFacts {
   const env = Object.fromEntries(
     [thisProgram.variable("HOME"), thisProgram.variable("STORE")].flatMap((name) =>
-      process.env[name] ? [[name, path.resolve(process.env[name])]] : [],
+      process.env[name] ? [[name, toWhole(process.env[name])]] : [],
     ),
   );
   return { node: process.execPath, executable: executable(), version, isWindows: system.platform === "win32", env };
+}
+
+/** A path from anywhere; a URL without its password, which belongs in no host's file. */
+function toWhole(value: string): string {
+  return /^[a-z][\w+.-]+:\/\//i.test(value) ? withoutPassword(value) : path.resolve(value);
 }
 
 /** The host of this id. */

@@ -3,8 +3,8 @@ import type { CallerScope, Claim } from "../../task/store.ts";
 import {
   isTerminal,
   type LimitedQuestion,
-  lapsedQuestion,
   type LiveTask,
+  lapsedQuestion,
   type Task,
   type TaskQuestion,
 } from "../../task/task.ts";

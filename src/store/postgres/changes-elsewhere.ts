@@ -36,14 +36,19 @@ export class ChangesElsewhere {
       channel,
       clock,
       onNotice: (payload) => this.#hear(payload),
-      onUpAgain: () => this.#tellAll(),
+      onUp: () => this.#tellAll(),
     });
+  }
+
+  /** Hears what other nodes say from now on, if that can be. */
+  async listen(): Promise<void> {
+    await this.#listener.start();
   }
 
   /** Somebody here listens from now on. */
   watch(): void {
     if (this.#isStopped) return;
-    this.#listener.start();
+    void this.#listener.start();
     if (this.#cancelLook === undefined) this.#schedule();
   }
 

@@ -13,8 +13,8 @@ interface ListenTerms {
   readonly channel: string;
   readonly clock: Clock;
   readonly onNotice: (payload: string) => void;
-  /** It hears again; what was said meanwhile, it has not heard. */
-  readonly onUpAgain: () => void;
+  /** It hears from now on; what was said before, it has not heard. */
+  readonly onUp: () => void;
 }
 
 /** The connection that hears what other nodes say. Makes itself anew whenever it breaks. */
@@ -26,7 +26,6 @@ export class Listener {
   #pauseMs = firstPauseMs;
   #checkedAt = 0;
   #isUp = false;
-  #wasUp = false;
   #isStopped = false;
 
   constructor(terms: ListenTerms) {
@@ -37,9 +36,10 @@ export class Listener {
     return this.#isUp;
   }
 
-  /** Harmless when it has begun. */
-  start(): void {
-    if (this.#connecting === undefined && this.#cancelRetry === undefined && !this.#isStopped) this.#connect();
+  /** Harmless when it has begun. Resolves after the first try, whatever came of it. */
+  async start(): Promise<void> {
+    if (this.#connecting === undefined && !this.#isStopped) this.#connect();
+    await this.#connecting;
   }
 
   /** Asks for a sign of life now and then; where none comes, the connection is made anew. */
@@ -80,8 +80,7 @@ export class Listener {
     this.#isUp = true;
     this.#checkedAt = this.#terms.clock.monotonic();
     this.#pauseMs = firstPauseMs;
-    if (this.#wasUp && !this.#isStopped) this.#terms.onUpAgain();
-    this.#wasUp = true;
+    if (!this.#isStopped) this.#terms.onUp();
   }
 
   #lost(client: pg.Client): void {

@@ -3,9 +3,10 @@ import { thisProgram } from "../../program/program.ts";
 import { pendingMigrations } from "../migrate.ts";
 import { copyingTable, unfinishedCopy } from "../unfinished.ts";
 import { tasks } from "./migrations/001-tasks.ts";
+import { sessions } from "./migrations/002-sessions.ts";
 import { unavailable } from "./trouble.ts";
 
-const migrations = { statements: [tasks] };
+const migrations = { statements: [tasks, sessions] };
 /** What this program brings every schema to. */
 export const knownVersion = migrations.statements.length;
 /** Ours, so nobody else's by accident. */

@@ -2,6 +2,7 @@ import type { Clock } from "../../clock.ts";
 import type { Answer } from "../../command/context.ts";
 import { failpoint } from "../../failpoint.ts";
 import type { Logger } from "../../log.ts";
+import type { SharedState } from "../../task/shared-state.ts";
 import type {
   CallerScope,
   Claim,
@@ -32,6 +33,7 @@ import { createTask } from "./create-task.ts";
 import { Database } from "./database.ts";
 import { interruptedWords } from "./interrupt.ts";
 import { startLeaseKeeper } from "./lease-keeper.ts";
+import { PostgresShared } from "./postgres-shared.ts";
 import { readPage } from "./read-page.ts";
 import { recordDurations } from "./record-durations.ts";
 import { fromEnvironment, fromRules, type SqlValues, type TaskRow, toTask } from "./rows.ts";
@@ -45,15 +47,23 @@ export class PostgresStore implements TaskStore {
   readonly #database: Database;
   readonly #listeners = new Listeners();
   readonly #elsewhere: ChangesElsewhere;
+  readonly shared: SharedState;
 
   constructor(url: string, clock: Clock, log: Logger) {
     this.#database = new Database(parseAddress(url), clock, log);
     this.#elsewhere = new ChangesElsewhere(this.#database, clock, this.#listeners);
+    this.shared = new PostgresShared({
+      database: this.#database,
+      tell: (name) => this.#elsewhere.tell(name, false),
+      onChange: (listener, name) => this.onChange(listener, name),
+      watchClosely: (isWaiting) => this.watchClosely(isWaiting),
+    });
   }
 
   /** Connects, unless it has. Rejects when the database cannot be used; the next one who needs it tries again. */
-  open(): Promise<void> {
-    return this.#database.open();
+  async open(): Promise<void> {
+    await this.#database.open();
+    await this.#elsewhere.listen();
   }
 
   now(): number {

@@ -1,3 +1,4 @@
+import { sessionStatements } from "./session-statements.ts";
 import { transferStatements } from "./transfer-statements.ts";
 
 /**
@@ -223,6 +224,7 @@ export const statements = {
 
   notify: "select pg_notify(:channel, :payload)",
 
+  ...sessionStatements,
   ...transferStatements,
 } as const;
 

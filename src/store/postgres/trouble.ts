@@ -10,7 +10,7 @@ interface Trouble {
 const unopened = "The task database cannot be used; whoever runs the server finds the reason in its log.";
 const unreachable = "The task database cannot be reached; call again in a moment.";
 
-/** By PostgreSQL's own codes, or the system's; the longest that fits. */
+/** By PostgreSQL's own codes, or classes of them, or the system's codes. */
 const troubles: Readonly<Record<string, Trouble>> = {
   "28P01": { why: "the password or the user's name is wrong; check both in its URL", forClients: unopened },
   "28000": {
@@ -114,8 +114,8 @@ function troubleOf(error: unknown): Trouble | undefined {
   if (/no pg_hba\.conf entry .*(no encryption|SSL off)/s.test(words)) return needsTls;
   if (/does not support SSL/.test(words)) return noTls;
   if (/CERT|SELF_SIGNED|UNABLE_TO_/.test(code) || /certificate/.test(words)) return badCertificate;
-  const start = Object.keys(troubles).find((key) => code === key || (key.length === 2 && code.startsWith(key)));
-  if (start !== undefined) return troubles[start];
+  const known = troubles[code] ?? troubles[code.slice(0, 2)];
+  if (known !== undefined) return known;
   if (isOutOfDescriptors(error)) return { why: outOfDescriptors, forClients: unreachable };
   return isPassing(error) ? gone : undefined;
 }

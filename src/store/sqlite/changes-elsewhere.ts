@@ -1,5 +1,6 @@
 import type { Clock } from "../../clock.ts";
 import type { Listeners } from "../listeners.ts";
+import { fromTexts } from "./rows.ts";
 import type { TaskFile } from "./task-file.ts";
 
 /** Other processes' changes are looked for this often while someone waits, and this often otherwise. */
@@ -72,7 +73,7 @@ export class ChangesElsewhere {
     const some = taskIds.splice(0, looksATurn);
     let rows: { task_id: string; version: number }[] = [];
     try {
-      rows = this.#file.all("versions", { taskIds: JSON.stringify(some) });
+      rows = this.#file.all("versions", { taskIds: fromTexts(some) });
     } catch {
       // Then all of these are told, and meet the trouble themselves.
     }

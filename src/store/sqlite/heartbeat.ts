@@ -1,6 +1,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import Database from "better-sqlite3";
 import { systemClock } from "../../clock.ts";
+import { toExactText } from "../exact-text.ts";
 import { isBusy } from "./connection.ts";
 import { statements } from "./statements.ts";
 
@@ -38,7 +39,7 @@ function beat(): void {
 function tryToRenew(): number {
   try {
     renew ??= openRenew();
-    renew.run({ worker, leaseMs, now: systemClock.now() });
+    renew.run({ worker: toExactText(worker), leaseMs, now: systemClock.now() });
     return everyMs;
   } catch (error) {
     return isBusy(error) ? busyPauseMs : troublePauseMs;

@@ -9,9 +9,12 @@ import { estimates } from "./migrations/005-estimates.ts";
 import { environments } from "./migrations/006-environments.ts";
 import { clients } from "./migrations/007-clients.ts";
 import { payloads } from "./migrations/008-payloads.ts";
+import { sessions } from "./migrations/009-sessions.ts";
 import { transactOn } from "./transact.ts";
 
-const migrations = { statements: [tasks, calls, origins, fairShares, estimates, environments, clients, payloads] };
+const migrations = {
+  statements: [tasks, calls, origins, fairShares, estimates, environments, clients, payloads, sessions],
+};
 /** What this program brings every file to. */
 export const knownVersion = migrations.statements.length;
 /** How long one waits for another that changes the schema: a file of some gigabytes takes that long. */

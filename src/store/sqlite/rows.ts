@@ -1,5 +1,13 @@
 import type { ClaimShares } from "../../task/store.ts";
-import { type EnvironmentMarks, isTerminal, type LiveTask, type Task, type TaskRules } from "../../task/task.ts";
+import {
+  type EnvironmentMarks,
+  isTerminal,
+  type LiveTask,
+  type Task,
+  type TaskQuestion,
+  type TaskRules,
+} from "../../task/task.ts";
+import { fromExactText, toExactText } from "../exact-text.ts";
 
 /** A row of the tasks table, as SQLite gives it. */
 export interface TaskRow {
@@ -70,7 +78,7 @@ export function fromTask(task: LiveTask): SqlValues & { readonly input: string }
     createdAt: task.createdAt,
     startedAt: task.startedAt ?? null,
     isCall: task.isCall ? 1 : 0,
-    questions: JSON.stringify(task.questions),
+    questions: JSON.stringify(task.questions.map(toExactKey)),
     progressToken: task.progressToken === undefined ? null : JSON.stringify(task.progressToken),
     door: task.origin.door,
     folder: task.origin.folder ?? null,
@@ -92,9 +100,38 @@ export function fromRules(rules: TaskRules): SqlValues {
 
 /** Who may be served now, and in which order, as the database takes it; null stands for nobody. */
 export function fromShares({ full = [], fullOfEndless = [], turns = [] }: Partial<ClaimShares> = {}): SqlValues {
-  const toList = (callers: readonly string[] | "everybody") =>
-    callers === "everybody" ? null : JSON.stringify(callers);
-  return { full: toList(full), fullOfEndless: toList(fullOfEndless), turns: JSON.stringify(turns) };
+  const toList = (callers: readonly string[] | "everybody") => (callers === "everybody" ? null : fromTexts(callers));
+  const exact = turns.map(([caller, turn]) => [toExactText(caller), turn]);
+  return { full: toList(full), fullOfEndless: toList(fullOfEndless), turns: JSON.stringify(exact) };
+}
+
+/** SQLite reads and writes the keys of questions; the rest of them it leaves as it is. */
+export function toExactKey<Q extends { readonly key?: string }>(question: Q): Q {
+  return question.key === undefined ? question : { ...question, key: toExactText(question.key) };
+}
+
+export function fromExactKey(question: TaskQuestion): TaskQuestion {
+  const key = fromExactText(question.key);
+  return key === question.key ? question : { ...question, key };
+}
+
+/** A list to look for rows by: each text as the rows have it. */
+export function fromTexts(texts: readonly string[]): string {
+  return JSON.stringify(texts.map(toExactText));
+}
+
+/** SQLite would put something else in the place of half a surrogate pair. JSON has none. */
+export function toExactValues(values: SqlValues): SqlValues {
+  const exact: SqlValues = {};
+  for (const [name, value] of Object.entries(values))
+    exact[name] = typeof value === "string" ? toExactText(value) : value;
+  return exact;
+}
+
+export function fromExactRow(row: unknown): unknown {
+  const texts = row as Record<string, unknown>;
+  for (const [name, value] of Object.entries(texts)) if (typeof value === "string") texts[name] = fromExactText(value);
+  return texts;
 }
 
 /** A row as the engine knows it. */
@@ -130,7 +167,7 @@ export function toTask(row: TaskRow): Task {
     status: row.status,
     statusMessage: row.status_message ?? undefined,
     progress: row.progress === null ? undefined : JSON.parse(row.progress),
-    questions: JSON.parse(row.questions),
+    questions: (JSON.parse(row.questions) as TaskQuestion[]).map(fromExactKey),
     updatedAt: row.updated_at,
     startedAt: row.started_at ?? undefined,
   };
@@ -145,5 +182,5 @@ export function toTask(row: TaskRow): Task {
     finishedAt: row.finished_at,
     expiresAt: row.expires_at ?? 0,
   } as Task;
-  return isTerminal(ended) ? ended : (state as Task);
+  return isTerminal(ended) ? ended : (state as unknown as Task);
 }

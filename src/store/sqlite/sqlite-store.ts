@@ -38,7 +38,19 @@ import { startLeaseKeeper } from "./lease-keeper.ts";
 import { LiveCommands } from "./live-commands.ts";
 import { readPage } from "./read-page.ts";
 import { removeInPieces } from "./remove-in-pieces.ts";
-import { fromEnvironment, fromRules, fromShares, fromTask, type SqlValues, type TaskRow, toTask } from "./rows.ts";
+import {
+  fromEnvironment,
+  fromExactKey,
+  fromRules,
+  fromShares,
+  fromTask,
+  fromTexts,
+  type SqlValues,
+  type TaskRow,
+  toExactKey,
+  toTask,
+} from "./rows.ts";
+import { SqliteShared } from "./sqlite-shared.ts";
 import { TaskFile } from "./task-file.ts";
 
 /** Tasks in one SQLite file, shared by as many processes as like. */
@@ -49,6 +61,8 @@ export class SqliteStore implements TaskStore {
   readonly #live: LiveCommands;
   readonly #listeners = new Listeners();
   readonly #elsewhere: ChangesElsewhere;
+  /** What servers on this file share beside the tasks. */
+  readonly shared: SqliteShared;
 
   constructor(file: string, clock: Clock, log: Logger) {
     this.#file = new TaskFile(file, clock, log);
@@ -56,6 +70,12 @@ export class SqliteStore implements TaskStore {
     this.#time = new LocalClock(clock);
     this.#live = new LiveCommands(this.#file);
     this.#elsewhere = new ChangesElsewhere(this.#file, clock, this.#listeners);
+    this.shared = new SqliteShared({
+      file: this.#file,
+      now: () => this.now(),
+      onChange: (listener) => this.onChange((taskId) => taskId === undefined && listener()),
+      watchClosely: (isWaiting) => this.watchClosely(isWaiting),
+    });
   }
 
   /** Opens the file, unless it is open. Throws when it cannot be used; the next one who needs it tries again. */
@@ -120,7 +140,13 @@ export class SqliteStore implements TaskStore {
   }
 
   async answer(scope: CallerScope, taskId: string, key: string, answer: Answer): Promise<boolean> {
-    const values = { taskId, caller: scope.caller, now: this.now(), key, answer: JSON.stringify(answer) };
+    const values = {
+      taskId,
+      caller: scope.caller,
+      now: this.now(),
+      key,
+      answer: JSON.stringify(answer),
+    };
     return await this.#told(taskId, () => this.#file.durably(() => this.#file.run("answer", values)), true);
   }
 
@@ -147,7 +173,7 @@ export class SqliteStore implements TaskStore {
       leaseMs,
       now: this.now(),
       environment: fromEnvironment(request.environment),
-      except: JSON.stringify(except),
+      except: fromTexts(except),
     };
     // A look takes no lock, and mostly there is nothing.
     const look = { project, now: facts.now };
@@ -181,11 +207,11 @@ export class SqliteStore implements TaskStore {
     const now = this.now();
     const { limitMs, ...words } = question;
     const until = limitMs === undefined ? {} : { until: now + limitMs };
-    const values = { ...claim, now, question: JSON.stringify({ ...words, ...until, askedAt: now }) };
+    const values = { ...claim, now, question: JSON.stringify({ ...toExactKey(words), ...until, askedAt: now }) };
     const asked = await this.#file.durably(() => this.#file.first<{ question: string }>("ask", values));
     if (asked === undefined) return undefined;
     this.#changed(claim.taskId);
-    return JSON.parse(asked.question) as TaskQuestion;
+    return fromExactKey(JSON.parse(asked.question) as TaskQuestion);
   }
 
   async settle(claim: Claim, outcome: TaskOutcome): Promise<boolean> {

@@ -5,9 +5,10 @@ import type { Logger } from "../../log.ts";
 import type { Task } from "../../task/task.ts";
 import { isBusy, openConnection, toRuntimeError } from "./connection.ts";
 import { type OpenFile, openFiles, refuseReplaced } from "./replaced.ts";
-import { type SqlValues, type TaskRow, toTask } from "./rows.ts";
+import { fromExactRow, type SqlValues, type TaskRow, toExactValues, toTask } from "./rows.ts";
+import { sessionStatements } from "./session-statements.ts";
 import { SharedWrites } from "./shared-writes.ts";
-import { statements } from "./statements.ts";
+import { statements as taskStatements } from "./statements.ts";
 import { transactOn } from "./transact.ts";
 
 /** How long a write waits for other writers before it gives up. */
@@ -15,6 +16,7 @@ const maxBusyMs = 15_000;
 /** How often the log is told of the same trouble. */
 const tellMs = 60_000;
 
+const statements = { ...taskStatements, ...sessionStatements };
 type StatementName = keyof typeof statements;
 
 interface Opened {
@@ -135,11 +137,11 @@ export class TaskFile {
 
   /** How many rows have changed. */
   run(name: StatementName, values: SqlValues): number {
-    return this.#prepare(name).run(values).changes;
+    return this.#prepare(name).run(toExactValues(values)).changes;
   }
 
   all<T>(name: StatementName, values: SqlValues): T[] {
-    return this.#prepare(name).all(values) as T[];
+    return this.#prepare(name).all(toExactValues(values)).map(fromExactRow) as T[];
   }
 
   /** Not `.get()`: that stops at the first row, and when the commit that follows fails, it does not say so. */

@@ -44,6 +44,7 @@ export class Endpoint {
     this.connections = new Connections(options.clock);
     this.#sessions = new Sessions(options.serving.served);
     options.serving.onListsChanged((lists) => this.#sessions.sendListsChanged(lists));
+    options.serving.onLeaving(() => this.#sessions.leave());
     this.#streams = new OpenStreams(options.clock);
   }
 
@@ -94,8 +95,8 @@ export class Endpoint {
     this.connections.admit(request, exchange, caller);
     exchange.shareBacklog(this.connections.backlogOf(caller));
     if (method === "GET") this.connections.holdStream(caller, exchange);
-    if (method !== "POST") return void this.#sessions.handle({ request, caller, exchange });
     const fail = (error: unknown) => this.refuse(response, error);
+    if (method !== "POST") return void this.#sessions.handle({ request, caller, exchange })?.catch(fail);
     readBody({
       onGrowth: (bytes) => this.connections.holdBody(caller, bytes, exchange),
       onBody: (body) => {
@@ -112,19 +113,23 @@ export class Endpoint {
     let message: Message | undefined;
     // Its client has hung up while it waited for its turn.
     if (asked.exchange.isOver) return;
-    try {
-      message = checkMessage(body instanceof ParsedBody ? body.value : parseJson(body));
-      this.#handle(message, body.length, asked);
-    } catch (error) {
+    const refuse = (error: unknown) => {
       const isRequest = message?.method !== undefined && error instanceof ProtocolError;
       this.refuse(asked.response, error, isRequest ? (message?.id ?? null) : null);
+    };
+    try {
+      message = checkMessage(body instanceof ParsedBody ? body.value : parseJson(body));
+      this.#handle(message, body.length, asked)?.catch(refuse);
+    } catch (error) {
+      refuse(error);
     }
   }
 
-  #handle(message: Message, bytes: number, { request, caller, exchange }: Asked): void {
+  #handle(message: Message, bytes: number, { request, caller, exchange }: Asked): undefined | Promise<void> {
     const introduction = bytes <= maxIntroductionBytes ? undefined : refuseIntroduction(message);
     if (introduction !== undefined) throw new ProtocolError(requestErrors.params.code, introduction);
-    if (!isModernMessage(message, request)) return void this.#sessions.handle({ request, caller, exchange, message });
+    if (!isModernMessage(message, request))
+      return this.#sessions.handle({ request, caller, exchange, message }) ?? undefined;
     if (message.id === undefined) return void exchange.accept();
     checkRouting(message, request);
     this.#checkParams(message, request, caller);

@@ -3,7 +3,6 @@ import type { Way } from "../../mcp/incoming.ts";
 import type { Outbound } from "../../mcp/outbound.ts";
 import { type Message, writeAnything } from "../../wire/message.ts";
 import { toEventText, toMarker } from "../../wire/sse.ts";
-import type { HttpExchange } from "./http-exchange.ts";
 import type { Replay } from "./replay.ts";
 
 /** How long a client that lost its connection is asked to wait before it comes back. */
@@ -22,6 +21,19 @@ export interface EventWayOptions {
   readonly caller?: Caller;
 }
 
+/** What events leave by: an exchange of ours, or one of another server. */
+export interface Carrier extends Outbound {
+  readonly isOver: boolean;
+  readonly isStream: boolean;
+  readonly exchange: AbortSignal | undefined;
+  /** Events follow; `first` leaves with the head. */
+  openStream(headers: Readonly<Record<string, string>> | undefined, first: string): void;
+  /** Events that are all there is. */
+  answerStream(headers: Readonly<Record<string, string>>, text: string): void;
+  write(text: string): void;
+  end(): void;
+}
+
 /**
  * The events that belong to one request, or to none, of a client before 2026-07-28. What is there in the same turn
  * leaves in one write; after that the stream is opened, so that the client knows that it is heard. A client that lost
@@ -30,9 +42,9 @@ export interface EventWayOptions {
 export class EventWay implements Way {
   readonly id: string;
   readonly #options: EventWayOptions;
-  #carrier: HttpExchange | undefined;
+  #carrier: Carrier | undefined;
 
-  constructor(options: EventWayOptions, carrier?: HttpExchange) {
+  constructor(options: EventWayOptions, carrier?: Carrier) {
     this.id = options.id;
     this.#options = options;
     this.#carrier = carrier;
@@ -44,7 +56,7 @@ export class EventWay implements Way {
 
   /** Of requests alone, and theirs has been carried from the first. */
   get outbound(): Outbound {
-    return this.#carrier as HttpExchange;
+    return this.#carrier as Carrier;
   }
 
   get exchange(): AbortSignal | undefined {
@@ -91,13 +103,16 @@ export class EventWay implements Way {
     this.end();
   }
 
-  /** Goes on where the client was, after what it missed. */
-  carryOn(carrier: HttpExchange, lastEventId: string): void {
-    const missed = [...(this.#options.replay?.after(lastEventId) ?? [])].map(({ eventId, text }) =>
-      toEventText(text, eventId),
-    );
+  /** Goes on where the client was, after what it missed, here or elsewhere. */
+  carryOn(carrier: Carrier, lastEventId: string, missedElsewhere = ""): void {
     this.#carrier = carrier;
-    carrier.openStream(this.#options.headers, missed.join(""));
+    carrier.openStream(this.#options.headers, missedElsewhere + this.missedSince(lastEventId));
+  }
+
+  /** The events after this one, as they are sent. */
+  missedSince(lastEventId: string): string {
+    const missed = [...(this.#options.replay?.after(lastEventId) ?? [])];
+    return missed.map(({ eventId, text }) => toEventText(text, eventId)).join("");
   }
 
   end(): void {

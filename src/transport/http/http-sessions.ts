@@ -1,24 +1,24 @@
 import { type Caller, callerKey, whose } from "../../command/caller.ts";
-import { RequestError, RpcCode } from "../../errors.ts";
-import { createId } from "../../ids.ts";
+import { isStoreError, RequestError, RpcCode } from "../../errors.ts";
 import { Conversation } from "../../mcp/conversation.ts";
-import type { Way } from "../../mcp/incoming.ts";
 import type { Served } from "../../mcp/serving.ts";
 import type { Message } from "../../wire/message.ts";
-import { assumedRevision, legacyRevisions, modernRevision, takesEmptyEvents } from "../../wire/revisions.ts";
+import { assumedRevision, legacyRevisions, modernRevision } from "../../wire/revisions.ts";
 import { limitsOf, tooManyRequests } from "../door-limits.ts";
 import type { DoorRequest } from "./door-request.ts";
 import { EventWay } from "./event-way.ts";
+import { FarLines } from "./far-lines.ts";
 import type { HttpExchange } from "./http-exchange.ts";
 import { HttpRefusal } from "./http-refusal.ts";
-import { Replay, ReplayMemory } from "./replay.ts";
+import { HttpSession, receive, type SessionPlace } from "./http-session.ts";
+import { ReplayMemory } from "./replay.ts";
+import { toGreeting } from "./session-notes.ts";
+import { SessionPost } from "./session-post.ts";
 
 /** How long what was sent is kept for a client that comes back, at least; it is looked for once a minute. */
 const replayLivesMs = 60_000;
-/** How often it is looked for sessions that were silent for too long. */
+/** How often it is looked for sessions that were silent for too long, and those that were used are noted as such. */
 const lookMs = 60_000;
-/** The stream for messages of our own; those of requests have ids that nobody has chosen. */
-const ownStream = "_GET_stream";
 
 interface From {
   readonly caller: Caller;
@@ -29,39 +29,57 @@ interface From {
 
 /**
  * Clients before 2026-07-28 hold a session: one conversation each, found by a header. Who has too many loses its own,
- * and nobody else's.
+ * and nobody else's. One that is not known here has begun at another server on the store, and goes on here as well.
  */
 export class Sessions {
   readonly #served: Served;
-  readonly #sessions = new Map<string, Session>();
-  readonly #byCaller = new Map<string, Set<Session>>();
-  readonly #replays = new ReplayMemory();
+  readonly #sessions = new Map<string, HttpSession>();
+  readonly #byCaller = new Map<string, Set<HttpSession>>();
+  readonly #place: SessionPlace;
   #cancelLook: (() => void) | undefined;
+  #lastLookAt = Number.NEGATIVE_INFINITY;
 
   constructor(served: Served) {
     this.#served = served;
+    const { clock, log } = served;
+    const post = new SessionPost({
+      open: async () => (await served.openShared()).sessions,
+      onNews: (sessionId, news, from) => this.#sessions.get(sessionId)?.hear(news, from),
+      onEnded: (sessionId) => this.#forget(this.#sessions.get(sessionId)),
+      clock,
+      log,
+    });
+    this.#place = { served, replays: new ReplayMemory(), post, lines: new FarLines(post, clock) };
   }
 
-  /** Answers on the exchange; throws what the request is refused with. */
-  handle(from: From): void {
+  /** Answers on the exchange; throws, or rejects with, what the request is refused with. */
+  handle(from: From): void | Promise<void> {
     const { request, message } = from;
     const id = request.header("mcp-session-id");
     // Since 2026-07-28 there is no session, whatever a header says.
     if (message === undefined && request.header("mcp-protocol-version") === modernRevision) throw withoutSession();
-    if (id !== undefined) return void this.#continue(id, from);
+    if (id !== undefined) return this.#find(id, from);
     if (message === undefined) throw withoutSession();
     refuseAccept(request, ["application/json", "text/event-stream"]);
-    if (message.method === "initialize" && message.id !== undefined) return void this.#begin(message, from);
+    if (message.method === "initialize" && message.id !== undefined) return this.#begin(message, from);
     refuseVersion(request);
     this.#answerAlone(message, from);
   }
 
   sendListsChanged(lists: readonly string[]): void {
-    for (const { conversation } of this.#sessions.values()) conversation.sendListsChanged(lists);
+    for (const session of this.#sessions.values()) session.sendListsChanged(lists);
+  }
+
+  /** The store is about to be closed: sessions go on at other servers. */
+  async leave(): Promise<void> {
+    this.#cancelLook?.();
+    await Promise.all([this.#noteUsed(), ...[...this.#sessions.values()].map((session) => session.leave())]);
+    await this.#place.post.leave();
   }
 
   close(): void {
     this.#cancelLook?.();
+    this.#place.post.close();
     for (const session of this.#sessions.values()) session.close();
     this.#sessions.clear();
     this.#byCaller.clear();
@@ -82,15 +100,33 @@ export class Sessions {
     receive(conversation, message, way);
   }
 
-  #begin(message: Message, { caller, exchange }: From): void {
+  #begin(message: Message, { caller, exchange }: From): Promise<void> {
     this.#refuseWithoutRoom(caller);
-    const session = new Session(this.#served, caller, this.#replays);
-    session.begin(message, exchange, () => this.#keep(session));
+    const session = new HttpSession(this.#place, caller);
+    return session.begin(message, exchange, () => this.#keep(session, toGreeting(message)));
   }
 
   /** The handshake has been accepted. */
-  #keep(session: Session): void {
-    this.#makeRoom(session.caller);
+  async #keep(session: HttpSession, greeting: string): Promise<void> {
+    const { id: sessionId, caller } = session;
+    const { sessions: most, silenceMs } = limitsOf(caller);
+    this.#makeRoom(caller);
+    const kept = { sessionId, caller: this.#ownerKey(caller), greeting, silenceMs };
+    if (!(await this.#share((post) => post.keep(kept, most)))) throw tooManySessions(caller, most);
+    this.#add(session);
+  }
+
+  /** Where the store fails, sessions go on as long as their client comes here. */
+  async #share(act: (post: SessionPost) => Promise<boolean>): Promise<boolean> {
+    try {
+      return await act(this.#place.post);
+    } catch (error) {
+      if (isStoreError(error)) return true;
+      throw error;
+    }
+  }
+
+  #add(session: HttpSession): void {
     this.#sessions.set(session.id, session);
     const key = callerKey(session.caller);
     const own = this.#byCaller.get(key) ?? new Set();
@@ -98,31 +134,61 @@ export class Sessions {
     this.#lookForSilent();
   }
 
-  #continue(id: string, { caller, request, exchange, message }: From): void {
+  #find(id: string, from: From): void | Promise<void> {
+    // What its client has done elsewhere, its end for one, comes first.
+    this.#place.post.catchUpUnlessJustNow();
     const session = this.#sessions.get(id);
+    if (session === undefined) return this.#findElsewhere(id, from);
     // A session belongs to who began it: for anybody else it does not exist.
-    if (session === undefined || callerKey(session.caller) !== callerKey(caller))
-      throw new HttpRefusal(404, "Session not found; begin a new one with initialize.", {
-        code: RpcCode.SessionNotFound,
-      });
+    if (callerKey(session.caller) !== callerKey(from.caller)) throw noSession();
+    return session.ready === undefined
+      ? this.#continue(session, from)
+      : session.ready.then(() => this.#continue(session, from));
+  }
+
+  async #findElsewhere(id: string, from: From): Promise<void> {
+    const { caller, request, exchange } = from;
+    const kept = await this.#place.post.find(this.#ownerKey(caller), id);
+    if (kept === undefined) throw noSession();
+    // Another request may have been faster.
+    if (this.#sessions.has(id)) return await this.#find(id, from);
+    if (request.method === "DELETE") {
+      refuseVersion(request);
+      await this.#place.post.end(id);
+      return void exchange.accept(200);
+    }
+    const session = new HttpSession(this.#place, caller, id);
+    this.#add(session);
+    session.ready = session.resume(kept).finally(() => (session.ready = undefined));
+    try {
+      await session.ready;
+    } catch (error) {
+      this.#forget(session);
+      throw error;
+    }
+    await this.#continue(session, from);
+  }
+
+  #continue(session: HttpSession, { caller, request, exchange, message }: From): void | Promise<void> {
+    // It may have hung up while it was looked for.
+    if (exchange.isOver) return;
     session.use();
     if (request.method === "DELETE") {
       refuseVersion(request);
-      this.#end(session);
-      return void exchange.accept(200);
+      return this.#end(session).then(() => exchange.accept(200));
     }
     if (message === undefined) {
       refuseAccept(request, ["text/event-stream"]);
       refuseVersion(request);
-      return void session.openStream(exchange, request.header("last-event-id"));
+      return session.openStream(exchange, request.header("last-event-id"));
     }
     refuseAccept(request, ["application/json", "text/event-stream"]);
     if (message.method === "initialize")
       throw new RequestError("request", "Invalid Request: Server already initialized");
     refuseVersion(request);
     if (message.method === undefined || message.id === undefined || message.id === null) {
-      session.conversation.receive(message);
-      return void exchange.accept();
+      const told = session.heed(message);
+      return told === undefined ? exchange.accept() : told.then(() => exchange.accept());
     }
     if (session.conversation.isRunning(message.id))
       throw new RequestError(
@@ -133,17 +199,19 @@ export class Sessions {
     session.answer(message, exchange, { revision: versionOf(request), caller });
   }
 
-  #of(caller: Caller): readonly Session[] {
+  /** A session is of one caller and one project, as tasks are. */
+  #ownerKey(caller: Caller): string {
+    return `${this.#served.project} ${callerKey(caller)}`;
+  }
+
+  #of(caller: Caller): readonly HttpSession[] {
     return [...(this.#byCaller.get(callerKey(caller)) ?? [])];
   }
 
   #refuseWithoutRoom(caller: Caller): void {
     const own = this.#of(caller);
     if (own.length < limitsOf(caller).sessions || own.some(({ isIdle }) => isIdle)) return;
-    throw new RequestError(
-      "busy",
-      `There are ${own.length} sessions of ${whose(callerKey(caller))} already, all of them in use; end one with DELETE, then begin another.`,
-    );
+    throw tooManySessions(caller, own.length);
   }
 
   /** Calls of clients that broke off are still in flight. */
@@ -158,11 +226,17 @@ export class Sessions {
     const own = this.#of(caller);
     if (own.length < limitsOf(caller).sessions) return;
     const silent = own.filter(({ isIdle }) => isIdle).toSorted((a, b) => a.lastUsedAt - b.lastUsedAt);
-    for (const session of silent.slice(0, own.length + 1 - limitsOf(caller).sessions)) this.#end(session);
+    for (const session of silent.slice(0, own.length + 1 - limitsOf(caller).sessions)) void this.#end(session);
   }
 
-  #end(session: Session): void {
-    this.#sessions.delete(session.id);
+  /** Ends it everywhere. */
+  async #end(session: HttpSession): Promise<void> {
+    this.#forget(session);
+    await this.#place.post.end(session.id);
+  }
+
+  #forget(session: HttpSession | undefined): void {
+    if (session === undefined || !this.#sessions.delete(session.id)) return;
     const key = callerKey(session.caller);
     const own = this.#byCaller.get(key);
     own?.delete(session);
@@ -176,119 +250,38 @@ export class Sessions {
     this.#cancelLook ??= clock.after(lookMs, () => {
       this.#cancelLook = undefined;
       const now = clock.monotonic();
-      this.#replays.sweep(now - replayLivesMs);
+      this.#place.replays.sweep(now - replayLivesMs);
+      void this.#noteUsed();
+      // Whether it is used elsewhere is on record: who comes back finds it there, or not.
       for (const session of this.#sessions.values())
-        if (session.isIdle && now - session.lastUsedAt >= limitsOf(session.caller).silenceMs) this.#end(session);
+        if (session.isIdle && now - session.lastUsedAt >= limitsOf(session.caller).silenceMs) this.#forget(session);
       if (this.#sessions.size > 0) this.#lookForSilent();
     });
   }
-}
 
-class Session {
-  readonly id = createId();
-  readonly caller: Caller;
-  readonly conversation: Conversation;
-  readonly #served: Served;
-  readonly #replay: Replay;
-  readonly #headers = { "mcp-session-id": this.id };
-  /** Those of requests that are not over, by their ids. */
-  readonly #ways = new Map<string, EventWay>();
-  readonly #own: EventWay;
-  lastUsedAt = 0;
-
-  constructor(served: Served, caller: Caller, memory: ReplayMemory) {
-    this.#served = served;
-    this.caller = caller;
-    this.#replay = new Replay(memory, () => served.clock.monotonic());
-    this.#own = new EventWay({ id: ownStream, replay: this.#replay, headers: this.#headers });
-    const canPush = () => this.#own.isCarried;
-    this.conversation = new Conversation(served, { caller, door: "http", way: this.#own, canPush, era: "legacy" });
-    this.use();
-  }
-
-  /** A call that runs, or a stream that is open, protects its session. */
-  get isIdle(): boolean {
-    return this.conversation.running === 0 && !this.#own.isCarried;
-  }
-
-  use(): void {
-    this.lastUsedAt = this.#served.clock.monotonic();
-  }
-
-  /** The handshake. A session that was refused has not begun. */
-  begin(message: Message, exchange: HttpExchange, onAccepted: () => void): void {
-    const asked = String(message.params?.protocolVersion);
-    const refused = new EventWay({ id: "" }, exchange);
-    const accepted = this.#createWay(exchange, asked);
-    receive(this.conversation, message, {
-      outbound: exchange,
-      exchange: exchange.exchange,
-      open: () => undefined,
-      send: (answer) => {
-        if (answer.method === undefined && answer.error === undefined) onAccepted();
-        (answer.error === undefined ? accepted : refused).send(answer);
-        if (answer.error !== undefined) this.close();
-      },
-    });
-  }
-
-  answer(message: Message, exchange: HttpExchange, from: { revision: string; caller: Caller }): void {
-    receive(this.conversation, message, this.#createWay(exchange, from.revision, from.caller));
-  }
-
-  /** For messages of our own; or, for a client that comes back, for what is left of a stream that broke. */
-  openStream(exchange: HttpExchange, lastEventId: string | undefined): void {
-    exchange.onClose(() => this.use());
-    const wanted = lastEventId === undefined ? ownStream : this.#replay.streamOf(lastEventId);
-    if (wanted === undefined)
-      throw new HttpRefusal(400, "Invalid event ID format: Last-Event-ID names no event of this session.");
-    const way =
-      wanted === ownStream
-        ? this.#own
-        : (this.#ways.get(wanted) ?? new EventWay({ id: wanted, replay: this.#replay, headers: this.#headers }));
-    if (way.isCarried)
-      throw new HttpRefusal(
-        409,
-        `Conflict: ${way === this.#own ? "Only one SSE stream is allowed per session" : "Stream already has an active connection"}`,
-      );
-    way.carryOn(exchange, lastEventId ?? "");
-    // What has been answered has nothing to come.
-    if (way !== this.#own && !this.#ways.has(wanted)) return void way.end();
-    if (way === this.#own) this.conversation.streamOpened();
-  }
-
-  close(): void {
-    this.conversation.leave();
-    for (const way of this.#ways.values()) way.end();
-    this.#own.end();
-    this.#replay.clear();
-  }
-
-  #createWay(exchange: HttpExchange, revision: string, caller = this.caller): EventWay {
-    const onOver = () => {
-      this.#ways.delete(way.id);
-      this.use();
-    };
-    const way = new EventWay(
-      {
-        ...{ id: createId(), replay: this.#replay, headers: this.#headers, caller, onOver },
-        isMarked: takesEmptyEvents(revision),
-      },
-      exchange,
+  /** That a session is used here is on record within a minute. */
+  async #noteUsed(): Promise<void> {
+    const now = this.#served.clock.monotonic();
+    const since = this.#lastLookAt;
+    this.#lastLookAt = now;
+    const used = [...this.#sessions.values()].filter(({ isIdle, lastUsedAt }) => !isIdle || lastUsedAt >= since);
+    await this.#place.post.touch(
+      used.map(({ id, isIdle, lastUsedAt }) => ({ sessionId: id, agoMs: isIdle ? now - lastUsedAt : 0 })),
     );
-    this.#ways.set(way.id, way);
-    return way;
   }
 }
 
-/** Hands a request over; a client whose answer is not there in this turn is shown that it was heard. */
-function receive(conversation: Conversation, message: Message, way: Way & { open(): void }): void {
-  const id = message.id as string | number;
-  conversation.receive(message, way);
-  if (!conversation.isRunning(id)) return;
-  setImmediate(() => {
-    if (conversation.isRunning(id)) way.open();
+function noSession(): HttpRefusal {
+  return new HttpRefusal(404, "Session not found; begin a new one with initialize.", {
+    code: RpcCode.SessionNotFound,
   });
+}
+
+function tooManySessions(caller: Caller, count: number): RequestError {
+  return new RequestError(
+    "busy",
+    `There are ${count} sessions of ${whose(callerKey(caller))} already, all of them in use; end one with DELETE, then begin another.`,
+  );
 }
 
 function withoutSession(): HttpRefusal {

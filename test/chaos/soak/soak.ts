@@ -142,8 +142,10 @@ class SoakRun {
   }
 
   async #killDaemons(): Promise<void> {
+    // In a short run, too, one is killed.
+    const leastMs = Math.min(12_000, (this.#options.minutes * 60_000) / 4);
     while (!this.#isOver()) {
-      await this.#pause(12_000 + this.#random() * 20_000);
+      await this.#pause(leastMs * (1 + this.#random() * 1.6));
       if (this.#isOver()) return;
       this.#mortal.killDaemon();
       this.#ledger.count("daemons killed");

@@ -1,0 +1,57 @@
+import { connect, createServer, type Socket } from "node:net";
+import { cleanUp } from "./home.ts";
+
+/** A way to a server on which the answer to one statement can be lost, after that was carried out. */
+export interface CutConnection {
+  readonly port: number;
+  /** The next answer to a statement of this name is lost, and the connection with it. */
+  loseAnswerTo(statement: string): void;
+  /** How many answers were lost. */
+  readonly lost: number;
+}
+
+export async function openCutConnection(port: number): Promise<CutConnection> {
+  let awaited: string | undefined;
+  let lost = 0;
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    const upstream = connect(port, "127.0.0.1");
+    let isDoomed = false;
+    const end = () => {
+      client.destroy();
+      upstream.destroy();
+    };
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on("error", end);
+      socket.on("close", end);
+    }
+    client.on("data", (data) => {
+      // Statements are carried out by their names, which end with a NUL.
+      if (awaited !== undefined && data.includes(`${awaited}\0`)) {
+        awaited = undefined;
+        isDoomed = true;
+      }
+      upstream.write(data);
+    });
+    upstream.on("data", (data) => {
+      if (!isDoomed) return void client.write(data);
+      lost += 1;
+      end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  cleanUp(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return {
+    port: (server.address() as { port: number }).port,
+    loseAnswerTo(statement) {
+      awaited = statement;
+    },
+    get lost() {
+      return lost;
+    },
+  };
+}

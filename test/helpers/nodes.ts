@@ -1,0 +1,82 @@
+import path from "node:path";
+import { cleanUp, temporaryFolder, writeFiles } from "./home.ts";
+import { serveHttpHere } from "./in-process.ts";
+import { startHttp } from "./meanwhile.ts";
+import { overHttp, WireClient, type WireOptions } from "./wire.ts";
+
+/** Several servers on one store, each with a home of its own; the operator has given all of them the same token. */
+
+const fixtures = path.resolve(import.meta.dirname, "../fixtures");
+const folders = ["deferral", "questions", "nodes"].map((name) => path.join(fixtures, name, "commands"));
+const words = ["--no-bundled", ...folders.flatMap((folder) => ["--commands", folder])];
+export const nodesToken = "the-same-token-in-all-homes-of-these-nodes";
+
+export interface Node {
+  readonly url: string;
+  /** As a service manager stops it; resolves when it has left. */
+  stop(): Promise<void>;
+}
+
+interface NodesPlace {
+  readonly cwd: string;
+  readonly env: Record<string, string>;
+}
+
+/** Nodes in this process. */
+export async function serveNodesHere(count: number, env: Record<string, string> = {}): Promise<readonly string[]> {
+  const { cwd, env: shared } = createPlace(env);
+  const open = () => serveHttpHere(words, { cwd, env: { ...shared, MEANWHILE_HOME: createHome() } });
+  return await Promise.all(Array.from({ length: count }, async () => (await open()).url));
+}
+
+/** Nodes in processes of their own. */
+export async function startNodes(count: number): Promise<readonly Node[] & { readonly start: () => Promise<Node> }> {
+  const place = createPlace({});
+  const start = () => startNode(place);
+  const nodes = await Promise.all(Array.from({ length: count }, start));
+  return Object.assign(nodes, { start });
+}
+
+async function startNode({ cwd, env }: NodesPlace): Promise<Node> {
+  const started = await startHttp(words, { cwd, env: { ...env, MEANWHILE_HOME: createHome() } });
+  return {
+    url: started.url,
+    async stop() {
+      started.child.kill("SIGTERM");
+      await started.exited;
+    },
+  };
+}
+
+function createPlace(env: Record<string, string>): NodesPlace {
+  const cwd = temporaryFolder();
+  return { cwd, env: { MEANWHILE_STORE: path.join(cwd, "store", "tasks.db"), ...env } };
+}
+
+function createHome(): string {
+  return writeFiles(temporaryFolder(), { token: `${nodesToken}\n` });
+}
+
+interface NodesClient extends WireOptions {
+  readonly isAnonymous?: boolean;
+}
+
+/** A client whose requests go wherever `next` says. */
+export function clientAt(next: () => string, { isAnonymous = false, ...wire }: NodesClient): Promise<WireClient> {
+  const begin = (_url: string, init: RequestInit) => fetch(next(), init);
+  const link = overHttp("http://node.invalid/mcp", { ...(isAnonymous ? {} : { token: nodesToken }), fetch: begin });
+  cleanUp(() => link.close());
+  return new WireClient(link, wire).begin();
+}
+
+/** The same, with a hand that points to one of the nodes. */
+export async function movingClient(urls: readonly string[], options: NodesClient) {
+  let at = 0;
+  const client = await clientAt(() => urls[at] as string, options);
+  return Object.assign(client, {
+    /** From now on requests go to this node. */
+    go(to: number) {
+      at = to;
+    },
+  });
+}

@@ -1,0 +1,336 @@
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { inspect } from "node:util";
+import type pg from "pg";
+import { describe, expect, test, vi } from "vitest";
+import { systemClock } from "../../src/clock.ts";
+import { openLog } from "../../src/log.ts";
+import { openStore, type Store, shownStore } from "../../src/store/open.ts";
+import type { Created } from "../../src/task/store.ts";
+import { FakeClock } from "../../src/testing/fake-clock.ts";
+import { accepted, Bench, done, leaseMs, question } from "../../src/testing/store-cases/bench.ts";
+import { openCutConnection } from "../helpers/cut-connection.ts";
+import { cleanUp } from "../helpers/home.ts";
+import { adminOf, newSchema, serverPort, startServer, testPassword, urlOf } from "../helpers/postgres.ts";
+
+const admin = adminOf(serverPort);
+
+/** A store on a schema, closed after the test. */
+async function openAt(url: string): Promise<Bench> {
+  const store = await openStore(url);
+  cleanUp(() => store.close());
+  return new Bench(store, new FakeClock());
+}
+
+/** What opening it says; whatever is told of it holds no password. */
+async function refusal(url: string): Promise<{ code: string; message: string }> {
+  const lines: string[] = [];
+  const log = openLog({ level: "debug", isTerminal: false, write: (line) => lines.push(line) });
+  const error = await openStore(url, { log }).then(
+    (store) => store.close().then(() => undefined),
+    (thrown: unknown) => thrown as { code: string; message: string; forClients?: string },
+  );
+  expect(error, "it was opened").toBeDefined();
+  expect(error?.forClients).toMatch(/^[A-Z].*\.$/);
+  expect(error?.forClients).not.toContain("127.0.0.1");
+  for (const told of [inspect(error, { depth: 9, showHidden: true }), lines.join("")])
+    expect(told).not.toContain("secret");
+  return error as { code: string; message: string };
+}
+
+describe("what cannot be opened says why, in one sentence", () => {
+  const sentence = (why: string) => ({
+    code: "STORE_UNAVAILABLE",
+    message: expect.stringMatching(new RegExp(`^The task database 127\\.0\\.0\\.1:\\d+/\\w+ cannot be used: ${why}`)),
+  });
+
+  test.each<[string, (port: number) => string, string]>([
+    ["a wrong password", (port) => urlOf(port).replace(testPassword, "secret-but-wrong"), "the password or the user"],
+    ["an unknown database", (port) => urlOf(port).replace("/postgres?", "/nowhere?"), "there is no such database"],
+    ["a port where nothing answers", () => urlOf(1), "nothing answers at this host"],
+    ["a server without TLS", (port) => `${urlOf(port)}&sslmode=require`, "the server takes no TLS"],
+    [
+      "a user who needs TLS",
+      (port) => urlOf(port).replace("postgres:secret", "other:secret"),
+      "the server demands TLS",
+    ],
+  ])("%s", async (_, toUrl, why) => {
+    expect(await refusal(toUrl(await serverPort()))).toMatchObject(sentence(why));
+  });
+
+  test("an encoding that does not hold every text", async () => {
+    const name = newSchema();
+    await (await admin()).query(`create database ${name} template template0 encoding 'SQL_ASCII' locale 'C'`);
+    const url = urlOf(await serverPort()).replace("/postgres?", `/${name}?`);
+    expect(await refusal(url)).toMatchObject(sentence("it is encoded as SQL_ASCII"));
+  });
+
+  test("a database that may only be read, a user who may make nothing, and one who has no connection left", async () => {
+    const client = await admin();
+    const name = newSchema();
+    await client.query(`create database ${name}`);
+    await client.query(`alter database ${name} set default_transaction_read_only = on`);
+    const url = urlOf(await serverPort());
+    expect(await refusal(url.replace("/postgres?", `/${name}?`))).toMatchObject(
+      sentence("its transactions may only read"),
+    );
+    for (const role of ["reader", "limited"])
+      await client.query(`
+        do $$ begin create role ${role} login password '${testPassword}'; exception when duplicate_object then null; end $$`);
+    await client.query("alter role limited connection limit 0");
+    const as = (role: string) => url.replace("//postgres:", `//${role}:`);
+    expect(await refusal(as("reader"))).toMatchObject(sentence("its user may not do this"));
+    expect(await refusal(as("limited"))).toMatchObject(sentence("the server has no connection left"));
+  });
+
+  test("a schema that a newer version has changed", async () => {
+    const schema = newSchema();
+    const url = urlOf(await serverPort(), schema);
+    await (await openStore(url)).close();
+    await (await admin()).query(`update ${schema}.meanwhile_schema set version = 99`);
+    expect(await refusal(url)).toMatchObject({
+      code: "SCHEMA_NEWER",
+      message: expect.stringMatching(
+        /^The schema t_\w+ of 127.* \(schema 99, this one knows 1\); update .* another database\.$/,
+      ),
+    });
+  });
+
+  test("somebody else's tables, which stay as they are", async () => {
+    const schema = newSchema();
+    const client = await admin();
+    await client.query(`create schema ${schema}; create table ${schema}.tasks (theirs text)`);
+    expect(await refusal(urlOf(await serverPort(), schema))).toMatchObject(
+      sentence(`its schema ${schema} has a table tasks of another program`),
+    );
+    expect(await relationsIn(client, schema)).toEqual(["tasks"]);
+  });
+
+  test.each([
+    ["mysql://root:secret@db/tasks", "Tasks are not kept in databases of the kind mysql"],
+    ["postgres://ada:secret/#@host/x?", "signs such as @, / and #"],
+    ["postgres://ada:secret@host/x?schema=Bad-One", "`schema` is a name of up to 48"],
+    ["postgres://ada:secret@host/x?pool=0", "`pool` is a number of connections"],
+    ["postgres://ada:secret@host/x?sslmode=maybe", "`sslmode` is one of"],
+    ["postgres://ada:secret@host/x?ssl=1", "`ssl` is no parameter of it"],
+  ])("a URL that is none: %s", async (url, why) => {
+    const error = await refusal(url);
+    expect(error).toMatchObject({ code: "STORE_UNAVAILABLE", message: expect.stringContaining(why) });
+  });
+});
+
+test("A store is shown without its user and password.", () => {
+  expect(shownStore("postgres://ada:secret@db:5433/tasks?schema=x")).toBe("postgres://db:5433/tasks");
+  expect(shownStore("/home/ada/tasks.db")).toBe("/home/ada/tasks.db");
+});
+
+test("A node that may want more connections than there are is warned of.", async () => {
+  const warnings: string[] = [];
+  const log = openLog({ level: "warn", isTerminal: false, write: (line) => warnings.push(line) });
+  const store = await openStore(urlOf(await serverPort()).replace("pool=4", "pool=300"), { log });
+  await store.close();
+  expect(warnings.join("")).toMatch(/connections left, and a node may need 302/);
+});
+
+describe("a schema is brought up to date", () => {
+  test("by many nodes at once", async () => {
+    const url = urlOf(await serverPort());
+    const stores = await Promise.all(Array.from({ length: 5 }, () => openStore(url)));
+    const [one, other] = stores.map((store) => new Bench(store, new FakeClock()));
+    const { taskId } = (await one?.make()) ?? { taskId: "" };
+    expect((await other?.read(taskId))?.status).toBe("queued");
+    await Promise.all(stores.map((store) => store.close()));
+  });
+
+  test("whole or not at all, and by the next try after one that failed half way", async () => {
+    const schema = newSchema();
+    const url = urlOf(await serverPort(), schema);
+    const client = await admin();
+    await client.query(`create schema ${schema};
+      create function ${schema}.fits(text, text) returns boolean language sql as 'select true'`);
+    await expect(openStore(url)).rejects.toThrow("already exists");
+    expect(await relationsIn(client, schema)).toEqual([]);
+    await client.query(`drop function ${schema}.fits(text, text)`);
+    const bench = await openAt(url);
+    expect((await bench.make()).status).toBe("queued");
+  });
+});
+
+describe("many nodes at once", () => {
+  async function createOnAll(options: { joinsEqual: boolean; maxLive: number }): Promise<string[]> {
+    const url = urlOf(await serverPort());
+    const nodes = [await openAt(url), await openAt(url), await openAt(url)];
+    const made = await Promise.all(
+      Array.from({ length: 30 }, (_, n) => nodes[n % 3]?.create({ taskId: `t${n}`, digest: "same" }, options)),
+    );
+    return (made as Created[]).map(({ kind }) => kind);
+  }
+
+  test("a limit holds", async () => {
+    const kinds = await createOnAll({ joinsEqual: false, maxLive: 5 });
+    expect([kinds.filter((kind) => kind === "created").length, new Set(kinds).size]).toEqual([5, 2]);
+  });
+
+  test("equal calls are one task", async () => {
+    const kinds = await createOnAll({ joinsEqual: true, maxLive: 5 });
+    expect([kinds.filter((kind) => kind === "created").length, new Set(kinds).size]).toEqual([1, 2]);
+  });
+});
+
+test("Leases are kept while the event loop is blocked.", async () => {
+  const bench = await openAt(urlOf(await serverPort()));
+  const claim = await bench.begin();
+  const until = async () => ((await bench.read(claim.taskId)) as { lease?: { until: number } }).lease?.until ?? 0;
+  const before = await until();
+  const stop = bench.store.keepLeases("w1", leaseMs, 20);
+  await vi.waitFor(async () => expect(await until()).toBeGreaterThan(before), { timeout: 30_000 });
+  const unblocked = await until();
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400);
+  await stop();
+  expect(await until()).toBeGreaterThan(unblocked + 200);
+});
+
+describe("an answer that is lost after the statement was carried out", () => {
+  /** A bench whose next statement of a name loses its answer. */
+  async function cut() {
+    const way = await openCutConnection(await serverPort());
+    const bench = await openAt(urlOf(way.port));
+    return { bench, way };
+  }
+
+  test("create: there is one task, and it was made", async () => {
+    const { bench, way } = await cut();
+    way.loseAnswerTo("create");
+    expect((await bench.create({ taskId: "t" })).kind).toBe("created");
+    expect([way.lost, (await bench.store.list(bench.scope(), { limit: 9 })).tasks.length]).toEqual([1, 1]);
+  });
+
+  test("claim: the worker has the task that it took, and no other", async () => {
+    const { bench, way } = await cut();
+    await bench.make({ taskId: "first" });
+    await bench.make({ taskId: "second" });
+    way.loseAnswerTo("claim");
+    expect(await bench.claim()).toMatchObject({ taskId: "first", fence: 1 });
+    expect([way.lost, (await bench.read("second")).status]).toEqual([1, "queued"]);
+  });
+
+  test("settle, cancel, retryLater, giveBack: it was so, once", async () => {
+    const { bench, way } = await cut();
+    const verbs: Record<string, (store: Store, claim: { taskId: string; fence: number }) => Promise<boolean>> = {
+      settle: (store, claim) => store.settle(claim, done),
+      cancel: (store, claim) => store.cancel(bench.scope(), claim.taskId, "No longer needed."),
+      retryLater: (store, claim) => store.retryLater(claim, 60_000, "Again."),
+      giveBack: (store, claim) => store.giveBack(claim),
+    };
+    for (const [verb, act] of Object.entries(verbs)) {
+      const claim = await bench.begin();
+      const { version } = await bench.read(claim.taskId);
+      way.loseAnswerTo(verb);
+      expect(await act(bench.store as Store, claim), verb).toBe(true);
+      expect((await bench.read(claim.taskId)).version, verb).toBe(version + 1);
+    }
+    expect(way.lost).toBe(4);
+  });
+
+  test("ask and answer: one question, one answer", async () => {
+    const { bench, way } = await cut();
+    const claim = await bench.begin();
+    way.loseAnswerTo("writeQuestions");
+    expect((await bench.store.ask(claim, question))?.key).toBe("q1");
+    way.loseAnswerTo("writeQuestions");
+    expect(await bench.store.answer(bench.scope(), claim.taskId, "q1", accepted)).toBe(true);
+    const { questions, status } = await bench.read(claim.taskId);
+    expect([way.lost, questions.length, questions[0]?.answer, status]).toEqual([2, 1, accepted, "working"]);
+  });
+
+  test("handOut, forget and keepStep: done, and known to be", async () => {
+    const { bench, way } = await cut();
+    const [kept, gone] = [await bench.journal({ taskId: "kept" }), await bench.journal({ taskId: "gone" })];
+    const terms = { reason: "slow", ttlMs: 1_000, rules: { isSafe: true, maxAttempts: 1, backoffMs: 0 } };
+    way.loseAnswerTo("handOut");
+    expect(await bench.store.handOut(kept, terms)).toBe(true);
+    way.loseAnswerTo("forget");
+    expect(await bench.store.forget(gone)).toBe(true);
+    way.loseAnswerTo("keepStep");
+    expect(await bench.store.keepStep(kept, "fetch", "1")).toBe(true);
+    expect([way.lost, await bench.store.handOut(gone, terms), (await bench.read("kept")).isCall]).toEqual([
+      3,
+      false,
+      false,
+    ]);
+  });
+});
+
+test("A write whose connection is ended in the middle is written once it can be.", async () => {
+  const schema = newSchema();
+  const bench = await openAt(urlOf(await serverPort(), schema));
+  const claim = await bench.begin();
+  const client = await admin();
+  await client.query("begin");
+  await client.query(`select 1 from ${schema}.tasks for update`);
+  const settled = bench.store.settle(claim, done);
+  await vi.waitFor(
+    async () => {
+      const ended = await client.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock' and query like $1",
+        [`%${schema}%`],
+      );
+      expect(ended.rowCount).toBe(1);
+    },
+    { timeout: 30_000 },
+  );
+  await client.query("rollback");
+  expect(await settled).toBe(true);
+  expect((await bench.read(claim.taskId)).status).toBe("completed");
+});
+
+test("Who waits hears of changes on other nodes after the connection that listens was lost.", async () => {
+  const schema = newSchema();
+  const url = urlOf(await serverPort(), schema);
+  const [one, other] = [await openAt(url), await openAt(url)];
+  const heard: (string | undefined)[] = [];
+  const stop = one.store.onChange((taskId) => heard.push(taskId));
+  await other.make({ taskId: "before" });
+  await vi.waitFor(() => expect(heard).toContain("before"), { timeout: 30_000 });
+  const lost = await (await admin()).query("select pg_terminate_backend(pid) from pg_stat_activity where query = $1", [
+    `listen "meanwhile_${schema}"`,
+  ]);
+  expect(lost.rowCount).toBe(2);
+  await vi.waitFor(
+    async () => {
+      await other.make({ taskId: `after ${heard.length} ${systemClock.monotonic()}` });
+      expect(heard.some((taskId) => taskId?.startsWith("after"))).toBe(true);
+    },
+    { timeout: 30_000 },
+  );
+  stop();
+});
+
+test("Nothing that was acknowledged is lost, and nothing refused, while the server restarts as after a crash.", async () => {
+  // Where another user gets to: it does not run as root.
+  const folder = path.join(tmpdir(), `meanwhile-${newSchema()}`);
+  const { port, pid } = await startServer(folder, process.pid);
+  cleanUp(() => process.kill(pid, "SIGTERM"));
+  const bench = await openAt(urlOf(port));
+  let isRestarting = false;
+  const work = async (n: number) => {
+    const claim = await bench.begin({ taskId: `t${n}` });
+    if (n === 20 && !isRestarting) isRestarting = process.kill(pid, "SIGUSR2");
+    return await bench.store.settle(claim, { ...done, durationMs: n });
+  };
+  const settled: boolean[] = [];
+  for (let n = 0; n < 60; n += 4) settled.push(...(await Promise.all([n, n + 1, n + 2, n + 3].map(work))));
+  expect(settled).toEqual(Array.from({ length: 60 }, () => true));
+  const { tasks } = await bench.store.list(bench.scope(), { limit: 100 });
+  expect(tasks.map(({ status, fence, version }) => [status, fence, version])).toEqual(
+    Array.from({ length: 60 }, () => ["completed", 1, 3]),
+  );
+});
+
+async function relationsIn(client: pg.Client, schema: string): Promise<string[]> {
+  const { rows } = await client.query<{ relname: string }>(
+    "select relname from pg_class where relnamespace = $1::regnamespace",
+    [schema],
+  );
+  return rows.map(({ relname }) => relname);
+}
