@@ -41,6 +41,18 @@ export async function fillFile(file: string, more: { tasks?: number; largestByte
     { command: "text_count", kind: "time", bucket: 12, count: 3 },
     { command: odd, kind: "scale", bucket: -4, count: 1 },
   ]);
+  await store.shared.secret();
+  await store.shared.useOnce(odd, 60_000);
+  const { sessions } = store.shared;
+  for (const sessionId of ["one", odd]) {
+    await sessions.keep(
+      { sessionId, caller: "ada", greeting: JSON.stringify({ odd }), silenceMs: 60_000 } as never,
+      10,
+      "node",
+    );
+    const notes = { level: "debug", "stream:1": { node: "node", since: 1 } };
+    await sessions.note(notes as never, { sessionId, from: "node", text: odd });
+  }
   const many = Array.from({ length: more.tasks ?? 0 }, (_, at) => newTask(1_000 + at));
   await Promise.all(many.map((task) => store.create(task, { joinsEqual: false, maxLive: 10_000 })));
   await store.prune({ caller: "nobody" });

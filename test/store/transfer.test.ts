@@ -5,7 +5,7 @@ import { CommandError } from "../../src/errors.ts";
 import { copyTasks } from "../../src/store/copy-tasks.ts";
 import { checkStore, openTransfer } from "../../src/store/manage.ts";
 import { openStore } from "../../src/store/open.ts";
-import { plainTables, type TransferTarget, toLine } from "../../src/store/transfer.ts";
+import { allTaskColumns, plainTables, type TransferTarget, toLine } from "../../src/store/transfer.ts";
 import { newTask } from "../../src/testing/store-cases/bench.ts";
 import { fillFile, largest } from "../helpers/full-store.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
@@ -34,6 +34,7 @@ async function linesOf(store: string): Promise<string[]> {
   const side = await open(store, "source");
   const tasks = (await side.read(0, last)).map(toLine);
   const tables = await Promise.all(plainTables.map((table) => side.readTable(table)));
+  expect(tables.every((rows) => rows.length > 0)).toBe(true);
   return [...tasks, ...tables.flatMap((rows) => rows.map((row) => JSON.stringify(row)).sort())];
 }
 
@@ -79,6 +80,10 @@ test("a copy goes on living: tasks are made, claimed with their steps, answered,
   expect(made.kind).toBe("created");
   const { tasks } = await store.list({ caller: "ada" }, { limit: 1 });
   expect(tasks[0]?.taskId).toBe("task-9000");
+  const before = await openStore(source);
+  onTestFinished(() => before.close());
+  expect(await store.shared.secret()).toBe(await before.shared.secret());
+  expect(await store.shared.sessions.find("ada", "one")).toEqual(await before.shared.sessions.find("ada", "one"));
   const repeated = await store.create(newTask(9_001, { caller: "grace", idempotencyKey: "once" }), {
     joinsEqual: false,
     maxLive: 100,
@@ -196,4 +201,41 @@ test("rows that have lost what belongs to them are found, in both kinds of store
     "1 ended tasks have lost their outcome: restore a backup, or remove these tasks.",
     "1 live tasks have an outcome already: restore a backup, or remove these tasks.",
   ]);
+});
+
+/** Whose rows belong to a task, and what only nodes that run have to say; a table that stands nowhere would be forgotten. */
+const elsewhere = {
+  withTasks: ["tasks", "inputs", "outcomes", "steps"],
+  leftBehind: ["nodes", "letters", "sqlite_sequence", "meanwhile_schema"],
+};
+
+test("every table of both databases is copied, or known to stay behind", async () => {
+  const [file, schema] = [fileHere(), newSchema()];
+  await (await open(file, "target")).close();
+  await (await open(urlOf(await serverPort(), schema), "target")).close();
+  const db = new Database(file, { readonly: true });
+  const here = db.prepare("select name from sqlite_schema where type = 'table'").pluck().all() as string[];
+  db.close();
+  const { rows } = await (await admin()).query<{ name: string }>(
+    "select table_name as name from information_schema.tables where table_schema = $1",
+    [schema],
+  );
+  const known = [...elsewhere.withTasks, ...elsewhere.leftBehind, ...plainTables.map(({ name }) => name)];
+  expect([...here, ...rows.map(({ name }) => name)].filter((name) => !known.includes(name))).toEqual([]);
+});
+
+test("every column of a task is copied, or made from others", async () => {
+  const [file, schema] = [fileHere(), newSchema()];
+  await (await open(file, "target")).close();
+  await (await open(urlOf(await serverPort(), schema), "target")).close();
+  const db = new Database(file, { readonly: true });
+  const here = db.prepare("select name from pragma_table_info('tasks')").pluck().all() as string[];
+  db.close();
+  const { rows } = await (await admin()).query<{ name: string }>(
+    "select column_name as name from information_schema.columns where table_schema = $1 and table_name = 'tasks'",
+    [schema],
+  );
+  const made = ["bytes", "open_questions", "lapses_at", "claim_id"];
+  const left = [...here, ...rows.map(({ name }) => name)].filter((name) => !allTaskColumns.includes(name));
+  expect(left.filter((name) => !made.includes(name))).toEqual([]);
 });
