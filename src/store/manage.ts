@@ -22,8 +22,8 @@ export async function migrateStore(store: string): Promise<{ readonly from: numb
     const { migrateDatabase } = await loadPostgres(() => import("./postgres/check-database.ts"));
     return await migrateDatabase(store);
   }
-  const { migrateFile } = await import("./sqlite/check-file.ts");
-  return migrateFile(store);
+  const { bringUpToDate } = await import("./sqlite/check-file.ts");
+  return bringUpToDate(store);
 }
 
 /** Opens a store as one side of a copy: a source stays as it is, a target is made where it is missing. */

@@ -23,11 +23,19 @@ export const allTaskColumns: readonly string[] = Object.values(taskColumns).flat
 export const payloadColumns: readonly string[] = ["input", "outcome"];
 
 /**
- * Tables that go as they are, each as a whole: none of them grows with the number of tasks. One more is a line here,
- * where both databases have it under this name with these columns; what only nodes that run have to say stays behind.
+ * Tables that go as they are, each as a whole and in this order: none of them grows with the number of tasks. One more is
+ * a line here, where both databases have it under this name with these columns. What nodes that run say to each other
+ * (nodes, letters) stays behind.
  */
 export const plainTables = [
   { name: "durations", columns: { command: "text", kind: "text", bucket: "integer", count: "integer" } },
+  { name: "shared_secret", columns: { number: "integer", secret: "text" } },
+  { name: "used_marks", columns: { mark: "text", until: "integer" } },
+  {
+    name: "sessions",
+    columns: { session_id: "text", caller: "text", greeting: "text", silence_ms: "integer", used_at: "integer" },
+  },
+  { name: "session_notes", columns: { session_id: "text", name: "text", value: "text" } },
 ] as const satisfies readonly { readonly name: string; readonly columns: Readonly<Record<string, ColumnKind>> }[];
 export type PlainTable = (typeof plainTables)[number];
 export type ColumnKind = "text" | "integer";

@@ -159,9 +159,8 @@ const lines: Readonly<Record<keyof typeof verbs, readonly (readonly string[])[]>
   store: [
     ["store"],
     ["store", "migrate"],
-    ["store", "check"],
-    ["store", "check", "--json"],
-    ["store", "copy", "--from", "a.db"],
+    ["store", "migrate", "--store", "tasks.db"],
+    ["store", "copy", "--from", "tasks.db"],
   ],
   token: [["token"]],
   completion: [["completion", "bash"]],

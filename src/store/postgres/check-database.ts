@@ -17,6 +17,9 @@ import { besidePool, inspectServer } from "./inspect.ts";
 import { checkVersion, knownVersion, migrate, tablesOf } from "./migrate-schema.ts";
 import { toTrouble } from "./trouble.ts";
 
+/** To look through all rows, or to change them, takes as long as there are many. */
+const answerMs = 600_000;
+
 interface ServerLook {
   readonly version: string;
   readonly used: number;
@@ -75,7 +78,7 @@ async function withClient<T>(
   act: (client: pg.PoolClient, address: PostgresAddress) => Promise<T>,
 ): Promise<T> {
   const address = parseAddress(url);
-  const pool = new pg.Pool({ ...connectionTerms(address.access), max: 2 });
+  const pool = new pg.Pool({ ...connectionTerms(address.access), max: 2, query_timeout: answerMs });
   pool.on("error", () => undefined);
   try {
     const client = await pool.connect();

@@ -31,17 +31,23 @@ const written = [...columns, ...Object.keys(derived)].join(", ");
 
 const sqlTypes: Readonly<Record<ColumnKind, string>> = { text: "text", integer: "bigint" };
 
+/** Columns that nobody else has, and what is in them. */
+const ownColumns: Partial<Record<PlainTable["name"], Readonly<Record<string, string>>>> = {
+  used_marks: { use_id: "'copied'" },
+};
+
 /** For each table that goes as it is. */
 const plainStatements = Object.fromEntries(
   plainTables.flatMap(({ name, columns: own }) => {
     const names = Object.keys(own).join(", ");
+    const more = ownColumns[name] ?? {};
     const values = Object.entries(own).map(([column, kind]) => `:${column}::${sqlTypes[kind]}[]`);
     return [
       [`read ${name}`, `select ${names} from SCHEMA.${name}`],
       [`clear ${name}`, `delete from SCHEMA.${name} where ${mine}`],
       [
         `write ${name}`,
-        `insert into SCHEMA.${name} (${names}) select ${names} from unnest(${values.join(", ")}) as given (${names}) where ${mine}`,
+        `insert into SCHEMA.${name} (${[names, ...Object.keys(more)].join(", ")}) select ${[names, ...Object.values(more)].join(", ")} from unnest(${values.join(", ")}) as given (${names}) where ${mine}`,
       ],
     ];
   }),

@@ -59,7 +59,7 @@ function sizeOf(file: string): number {
 }
 
 /** Brings a file's schema up to date, and makes the file when it is missing: from which version to which. */
-export function migrateFile(file: string): { readonly from: number; readonly to: number } {
+export function bringUpToDate(file: string): { readonly from: number; readonly to: number } {
   const from = sizeOf(file) === 0 ? 0 : readFileVersion(file);
   openConnection(file).close();
   return { from, to: knownVersion };

@@ -13,6 +13,7 @@ import {
 } from "../transfer.ts";
 import { openConnection, toRuntimeError } from "./connection.ts";
 import { openForReading } from "./open-for-reading.ts";
+import { readNotes, writeNotes } from "./session-notes.ts";
 import { transactOn } from "./transact.ts";
 import { plainStatements, transferStatements } from "./transfer-statements.ts";
 
@@ -58,7 +59,11 @@ export class SqliteTransfer implements TransferTarget {
   }
 
   async readTable(table: PlainTable): Promise<readonly TransferRow[]> {
-    return this.#try(() => this.#db.prepare(plainStatements(table).read).all() as TransferRow[]);
+    return this.#try(() =>
+      table.name === "session_notes"
+        ? readNotes(this.#db)
+        : (this.#db.prepare(plainStatements(table).read).all() as TransferRow[]),
+    );
   }
 
   async readUnfinished(): Promise<string | undefined> {
@@ -91,8 +96,9 @@ export class SqliteTransfer implements TransferTarget {
   }
 
   async writeTable(copier: string, table: PlainTable, rows: readonly TransferRow[]): Promise<boolean> {
-    const { clear, write } = plainStatements(table);
     return this.#asCopier(copier, () => {
+      if (table.name === "session_notes") return writeNotes(this.#db, rows);
+      const { clear, write } = plainStatements(table);
       this.#db.prepare(clear).run({ copier });
       const insert = this.#db.prepare(write);
       for (const row of rows) insert.run(row);
