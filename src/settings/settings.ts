@@ -240,11 +240,7 @@ function toSettings(
     commandFolders: sources.folders,
     bundled: sources.bundled,
     toolPrefix: wrap === undefined ? (config.toolPrefix ?? "") : "",
-    http: {
-      port: flags.port ?? portFrom(env[thisProgram.variable("PORT")]) ?? config.http?.port ?? 7337,
-      host: flags.host ?? config.http?.host ?? "127.0.0.1",
-      allowAnonymous: flags.allowAnonymous ?? config.http?.allowAnonymous ?? false,
-    },
+    http: toHttp(flags, env, config),
     logLevel: levelFrom(env[thisProgram.variable("LOG")]) ?? config.logLevel ?? (isDebug ? "debug" : "info"),
     logFiles: config.logFiles ?? defaultLogFiles,
     isDebug,
@@ -262,6 +258,14 @@ function toSettings(
     upstreams,
     upstreamPrefix: config.upstreamPrefix,
     isWrap: wrap !== undefined,
+  };
+}
+
+function toHttp(flags: Flags, env: ProcessEnvironment, { http }: UserConfig): Settings["http"] {
+  return {
+    port: flags.port ?? portFrom(env[thisProgram.variable("PORT")]) ?? http?.port ?? 7337,
+    host: flags.host ?? http?.host ?? "127.0.0.1",
+    allowAnonymous: flags.allowAnonymous ?? http?.allowAnonymous ?? false,
   };
 }
 

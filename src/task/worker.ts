@@ -10,8 +10,8 @@ import type { Dispatcher } from "./dispatcher.ts";
 import { type CallTerms, HeldCall, type HeldCallOptions } from "./held-call.ts";
 import { Leaving } from "./leaving.ts";
 import { Paced } from "./paced.ts";
-import { type Occupant, Places } from "./places.ts";
 import type { Task } from "./task.ts";
+import { type Occupant, WorkerPlaces } from "./worker-places.ts";
 
 export interface WorkerOptions extends Omit<HeldCallOptions, "leaseMs" | "onClaim" | "records" | "absences"> {
   readonly dispatcher: Dispatcher;
@@ -55,7 +55,7 @@ export class Worker {
   readonly #options: WorkerOptions;
   readonly #leaseMs: number;
   readonly #attempts: HeldCallOptions;
-  readonly #places: Places;
+  readonly #places: WorkerPlaces;
   readonly #running = new Map<Attempt, Task>();
   readonly #absences: Absences;
   readonly #calls = new Set<HeldCall>();
@@ -82,7 +82,7 @@ export class Worker {
     this.#leaseMs = options.leaseMs ?? defaultLeaseMs;
     // Who waits for a person needs no place.
     const busy = () => [...this.#running].flatMap(([attempt, task]) => (attempt.isWaiting ? [] : [task]));
-    this.#places = new Places(options.concurrency, busy);
+    this.#places = new WorkerPlaces(options.concurrency, busy);
     this.#absences = new Absences(options.clock, options.find);
     const hooks = { onClaim: () => this.#keepLeases(), onWaiting: () => this.#wake() };
     this.#attempts = {

@@ -62,12 +62,13 @@ const table: Record<string, readonly string[] | "*"> = {
   ],
   project: ["command", "system", "errors.ts", "paths.ts", "log.ts"],
   "config.ts": ["host", "project", "log.ts"],
-  settings: ["command", "host", "task", "store", "project", "config.ts", "errors.ts", "log.ts", "paths.ts"],
+  settings: ["command", "host", "task", "store", "queue", "project", "config.ts", "errors.ts", "log.ts", "paths.ts"],
   runtime: [
     "command",
     "task",
     "task/isolated",
     "store",
+    "queue",
     "mcp",
     "system",
     "diagnose",
@@ -87,7 +88,7 @@ const table: Record<string, readonly string[] | "*"> = {
   ],
   "serve.ts": ["command", "mcp", "transport", "system", "runtime", "paths.ts", "ids.ts"],
   embed: [
-    ...["wire", "command", "task", "store", "mcp", "transport", "project", "settings", "runtime", "program"],
+    ...["wire", "command", "task", "store", "queue", "mcp", "transport", "project", "settings", "runtime", "program"],
     "cli/entries",
     ...["daemon/front.ts", "serve.ts", "config.ts", "paths.ts", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
   ],

@@ -1,4 +1,4 @@
-import { sessionStatements } from "./session-statements.ts";
+import { sessionStatements } from "./shared-statements.ts";
 import { transferStatements } from "./transfer-statements.ts";
 
 /**

@@ -10,8 +10,8 @@ import {
   type TaskCounts,
 } from "../check.ts";
 import { openConnection, toRuntimeError } from "./connection.ts";
-import { openAsItIs } from "./open-for-reading.ts";
 import { knownVersion, versionOf } from "./migrate-file.ts";
+import { openAsItIs } from "./open-for-reading.ts";
 import { transferStatements } from "./transfer-statements.ts";
 
 const statements = checkStatements("");

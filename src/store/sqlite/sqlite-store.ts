@@ -28,6 +28,7 @@ import { begin, cancelledOutcome, lapsedMessage } from "../../task/transitions.t
 import { Listeners } from "../listeners.ts";
 import { LocalClock } from "../local-clock.ts";
 import { ChangesElsewhere } from "./changes-elsewhere.ts";
+import { claimRow } from "./claim-row.ts";
 import { type EndValues, endTask } from "./end-task.ts";
 import { giveBackPages } from "./give-back-pages.ts";
 import { insertTask } from "./insert-task.ts";
@@ -42,9 +43,7 @@ import {
   fromEnvironment,
   fromExactKey,
   fromRules,
-  fromShares,
   fromTask,
-  fromTexts,
   type SqlValues,
   type TaskRow,
   toExactKey,
@@ -166,24 +165,7 @@ export class SqliteStore implements TaskStore {
   }
 
   async claim(request: ClaimRequest): Promise<Task | undefined> {
-    const { project, worker, leaseMs, taskId, except = [], shares } = request;
-    const facts = {
-      project,
-      worker,
-      leaseMs,
-      now: this.now(),
-      environment: fromEnvironment(request.environment),
-      except: fromTexts(except),
-    };
-    // A look takes no lock, and mostly there is nothing.
-    const look = { project, now: facts.now };
-    if (taskId === undefined && (await this.#file.read(() => this.#file.first("hasWork", look))) === undefined)
-      return undefined;
-    const task = await this.#file.quickly(() =>
-      taskId === undefined
-        ? this.#file.task("claim", { ...facts, ...fromShares(shares) })
-        : this.#file.task("claimNamed", { ...facts, taskId }),
-    );
+    const task = await claimRow(this.#file, request, this.now());
     if (task !== undefined) this.#changed(task.taskId);
     return task;
   }

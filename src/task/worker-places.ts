@@ -7,7 +7,7 @@ import type { Task } from "./task.ts";
 export type Occupant = Pick<Task, "caller" | "isEndless">;
 
 /** How many tasks a worker runs at a time, whose they are, and whose turn is next. */
-export class Places {
+export class WorkerPlaces {
   readonly #ordinary: ShareLimits;
   readonly #endless: ShareLimits;
   readonly #turns = new Turns();
