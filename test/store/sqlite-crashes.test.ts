@@ -5,6 +5,7 @@ import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import { openStore, type Store } from "../../src/store/open.ts";
+import { knownVersion } from "../../src/store/sqlite/migrate-file.ts";
 import { tasks } from "../../src/store/sqlite/migrations/001-tasks.ts";
 import { calls } from "../../src/store/sqlite/migrations/002-calls.ts";
 import { origins } from "../../src/store/sqlite/migrations/003-origins.ts";
@@ -147,7 +148,7 @@ describe("a database of schema 7", () => {
     const last = look(file, (db) => db.prepare("select seq from sqlite_sequence").pluck().get() as number);
     const store = await openStore(file);
     await store.close();
-    expect(versionOf(file)).toBe(8);
+    expect(versionOf(file)).toBe(knownVersion);
     expect(contentsOf(file)).toEqual(before);
     expectSound(file);
     look(file, (db) => expect(db.pragma("auto_vacuum", { simple: true })).toBe(2));
@@ -176,7 +177,7 @@ describe("a database of schema 7", () => {
       expect(contentsOf(file)).toEqual(before);
     }
     await open(file);
-    expect(versionOf(file)).toBe(8);
+    expect(versionOf(file)).toBe(knownVersion);
     expect(contentsOf(file)).toEqual(before);
     expectSound(file);
   });
@@ -192,7 +193,7 @@ describe("a database of schema 7", () => {
     expect(await exited).toBe("SIGKILL");
     expect(contentsOf(file)).toEqual(before);
     await (await openStore(file)).close();
-    expect(versionOf(file)).toBe(8);
+    expect(versionOf(file)).toBe(knownVersion);
     expect(contentsOf(file)).toEqual(before);
     expectSound(file);
   });
@@ -209,7 +210,7 @@ describe("a database of schema 7", () => {
       process.stdout.write(String(process.resourceUsage().maxRSS - before));`;
     const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" });
     expect(stderr).toBe("");
-    expect(versionOf(file)).toBe(8);
+    expect(versionOf(file)).toBe(knownVersion);
     expect(statSync(file).size).toBeGreaterThan(mebibytes * 1024 * 1024);
     // SQLite's own cache holds 16 MB.
     expect(Number(stdout) / 1024).toBeLessThan(64);

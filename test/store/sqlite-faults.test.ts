@@ -20,6 +20,7 @@ import { type Clock, systemClock } from "../../src/clock.ts";
 import { RuntimeError } from "../../src/errors.ts";
 import { openStore, type Store } from "../../src/store/open.ts";
 import { isAtLeast, toRuntimeError } from "../../src/store/sqlite/connection.ts";
+import { knownVersion } from "../../src/store/sqlite/migrate-file.ts";
 import { tasks as firstSchema } from "../../src/store/sqlite/migrations/001-tasks.ts";
 import type { Claim } from "../../src/task/store.ts";
 import { isTerminal, type NewTask, type TaskOutcome } from "../../src/task/task.ts";
@@ -181,7 +182,7 @@ describe("opening", () => {
     await store.create(call, begun);
     expect(await store.get(scope(), "call")).toMatchObject({ isCall: true, progressToken: 7 });
     await store.close();
-    expect(versionOf(file)).toBe(8);
+    expect(versionOf(file)).toBe(knownVersion);
     expect((await (await open(file)).list(scope(), { limit: 10, withCalls: true })).tasks).toHaveLength(4);
   });
 
