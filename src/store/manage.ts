@@ -1,7 +1,7 @@
 import { systemClock } from "../clock.ts";
 import { silentLog } from "../log.ts";
-import type { StoreFacts } from "./check.ts";
 import { isAcrossMachines, loadPostgres } from "./open.ts";
+import type { StoreFacts } from "./store-facts.ts";
 import type { TransferTarget } from "./transfer.ts";
 
 /** What the person who runs a store does with it as a whole, by its name. */

@@ -40,7 +40,7 @@ export const plainTables = [
 export type PlainTable = (typeof plainTables)[number];
 export type ColumnKind = "text" | "integer";
 
-export type TransferValue = string | number | boolean | null;
+type TransferValue = string | number | boolean | null;
 export type TransferRow = Readonly<Record<string, TransferValue>>;
 
 /** A task with its input, its outcome and its steps, by name. */

@@ -9,7 +9,7 @@ import {
   type StoreFacts,
   type Strays,
   type TaskCounts,
-} from "../check.ts";
+} from "../store-facts.ts";
 import { copyingTable } from "../unfinished.ts";
 import { type PostgresAddress, parseAddress } from "./address.ts";
 import { connectionTerms } from "./connection-terms.ts";

@@ -1,5 +1,5 @@
+import { transferStatements } from "./postgres-transfer-statements.ts";
 import { sessionStatements } from "./shared-statements.ts";
-import { transferStatements } from "./transfer-statements.ts";
 
 /**
  * Every statement, whole, named for its verb: SQLite's say the same. A transition is one guarded statement; no row means

@@ -8,11 +8,11 @@ import {
   type StoreFacts,
   type Strays,
   type TaskCounts,
-} from "../check.ts";
+} from "../store-facts.ts";
 import { openConnection, toRuntimeError } from "./connection.ts";
 import { knownVersion, versionOf } from "./migrate-file.ts";
 import { openAsItIs } from "./open-for-reading.ts";
-import { transferStatements } from "./transfer-statements.ts";
+import { transferStatements } from "./sqlite-transfer-statements.ts";
 
 const statements = checkStatements("");
 /** So much of what is damaged is told. */

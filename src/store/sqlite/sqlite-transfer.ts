@@ -11,11 +11,11 @@ import {
   taskColumns,
   withSteps,
 } from "../transfer.ts";
+import { readNotes, writeNotes } from "./carried-notes.ts";
 import { openConnection, toRuntimeError } from "./connection.ts";
 import { openForReading } from "./open-for-reading.ts";
-import { readNotes, writeNotes } from "./session-notes.ts";
+import { plainStatements, transferStatements } from "./sqlite-transfer-statements.ts";
 import { transactOn } from "./transact.ts";
-import { plainStatements, transferStatements } from "./transfer-statements.ts";
 
 /** Nobody here has anything else to do meanwhile. */
 const busyTimeoutMs = 15_000;

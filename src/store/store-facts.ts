@@ -26,7 +26,7 @@ export interface TaskCounts {
 }
 
 /** `nodeNeeds` is what one node opens at most, without the queue. */
-export interface ConnectionFacts {
+interface ConnectionFacts {
   readonly used: number;
   readonly allowed: number;
   readonly nodeNeeds: number;
