@@ -66,6 +66,23 @@ describe("what a node asks its client", () => {
       expect(lines()).toEqual(["started", "answered Ada"]);
     });
 
+  test("is told apart from what another asks at the same time, whichever the answers reach", async () => {
+    const client = await begin(elicits);
+    const calls = [0, 1].map((node) => {
+      client.go(node);
+      return client.startCall("ask_name", gate().input);
+    });
+    const questions = await Promise.all(
+      calls.map(({ messages }) => waitFor(() => messages.find(({ method }) => method === "elicitation/create"))),
+    );
+    for (const [at, name] of ["Ada", "Eve"].entries()) {
+      client.go(1 - at);
+      await client.respond(questions[at]?.id, { action: "accept", content: { name } });
+    }
+    const greetings = await Promise.all(calls.map(async ({ answer }) => (await answer).result?.structuredContent.data));
+    expect(greetings).toEqual([{ greeting: "Hello, Ada!" }, { greeting: "Hello, Eve!" }]);
+  });
+
   test("is asked once more, with the reason, when the answer that came to another one does not fit", async () => {
     const client = await begin(elicits);
     const call = client.startCall("ask_name", gate().input);

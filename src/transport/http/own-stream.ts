@@ -32,6 +32,8 @@ export class OwnStream implements Way {
   /** Other servers that hold it, the one that opened it last at the end. */
   readonly #holders = new Set<string>();
   #isOpening = false;
+  /** What came while it was being opened. */
+  #early: Message[] = [];
   readonly exchange = undefined;
 
   constructor(options: OwnStreamOptions) {
@@ -69,7 +71,8 @@ export class OwnStream implements Way {
 
   /** Another server has something to say. */
   sendFor(message: Message): void {
-    this.#events.send(message);
+    if (this.#isOpening && !this.isHeldHere) this.#early.push(message);
+    else this.#events.send(message);
   }
 
   /** What is on record of who holds it. */
@@ -86,6 +89,7 @@ export class OwnStream implements Way {
       await this.#open(exchange, from);
     } finally {
       this.#isOpening = false;
+      this.#early = [];
     }
   }
 
@@ -93,13 +97,14 @@ export class OwnStream implements Way {
     const { post } = this.#options;
     const isElsewhere = from !== undefined && from.node !== post.node;
     const node = isElsewhere ? from.node : this.holder;
+    exchange.onClose(() => void this.#note(post.node, false));
     const missed = node === undefined ? "" : await this.#askFor(node, isElsewhere ? from.lastEventId : undefined);
     if (exchange.isOver) return;
-    exchange.onClose(() => void this.#note(post.node, false));
     // Who has something to say from now on knows to whom.
     await this.#note(post.node, true);
     if (exchange.isOver) return;
     this.#events.carryOn(exchange, from?.lastEventId ?? "", missed);
+    for (const message of this.#early) this.#events.send(message);
     this.#options.onOpen();
   }
 
@@ -118,6 +123,8 @@ export class OwnStream implements Way {
     if (this.isHeldHere) throw onlyOne();
     const text = lastEventId === undefined ? "" : this.#events.missedSince(lastEventId);
     void post.tell(sessionId, { kind: "events", line, text, isLast: true }, to);
+    // What comes next is for the other one to send.
+    this.#holders.add(to);
   }
 
   /** Another server holds it from now on, or no longer. */
