@@ -197,15 +197,19 @@ class ChaosRun {
    */
   async #keep(program: "worker" | "producer", name: string): Promise<void> {
     while (!this.#isOver) {
-      const failpoint =
-        this.#random() < 0.7
-          ? pick(this.#random, program === "worker" ? workerFailpoints : producerFailpoints)
-          : undefined;
+      const failpoint = this.#random() < 0.7 ? this.#pickFailpoint(program) : undefined;
       const life = this.#start(program, name, failpoint);
       const killer = this.#killLater(life, 150 + this.#random() * (program === "worker" ? 1_300 : 4_000));
       await life.exited;
       killer.abort();
     }
+  }
+
+  /** Of those that are wanted, one at which nobody has died yet. */
+  #pickFailpoint(program: "worker" | "producer"): FailpointName {
+    const all = program === "worker" ? workerFailpoints : producerFailpoints;
+    const wanted = all.filter((name) => this.#options.places?.includes(name) === true && !this.#kills.has(name));
+    return pick(this.#random, wanted.length > 0 ? wanted : all);
   }
 
   #start(
@@ -224,7 +228,7 @@ class ChaosRun {
         MEANWHILE_FAILPOINT:
           failpoint === undefined
             ? ""
-            : `${failpoint}:${1 + Math.floor(this.#random() * (program === "worker" ? 3 : 15))}`,
+            : `${failpoint}:${1 + Math.floor(this.#random() * (program === "producer" && this.#kills.has(failpoint) ? 15 : 3))}`,
       },
     });
     const ready = Promise.withResolvers<void>();
