@@ -83,6 +83,7 @@ export default defineConfig([
       bin: "src/bin.ts",
       attempt: "src/task/isolated/child-process.ts",
       heartbeat: "src/store/sqlite/heartbeat.ts",
+      "postgres-heartbeat": "src/store/postgres/heartbeat.ts",
     },
     format: "esm",
     platform: "node",

@@ -3,7 +3,7 @@ import type pg from "pg";
 import { type Clock, within } from "../clock.ts";
 import { RuntimeError } from "../errors.ts";
 import { parseAddress } from "../store/postgres/address.ts";
-import { connectionTerms } from "../store/postgres/connection-terms.ts";
+import type { connectionTerms } from "../store/postgres/connection-terms.ts";
 
 /** What is asked of BullMQ: tickets are added at one end and taken at the other. */
 export interface BullQueue {
@@ -49,22 +49,27 @@ export interface BullTerms {
 /** BullMQ, and what reaches PostgreSQL where that is asked for. */
 export interface Bullmq {
   readonly bullmq: typeof import("bullmq");
-  readonly pg: typeof pg | undefined;
+  readonly postgres: PostgresDriver | undefined;
+}
+
+interface PostgresDriver {
+  readonly pg: typeof pg;
+  readonly connectionTerms: typeof connectionTerms;
 }
 
 /** Both ends of a queue that could be reached; rejects where it could not. */
-export async function openBullQueue({ bullmq, pg }: Bullmq, terms: BullTerms): Promise<BullQueue> {
+export async function openBullQueue({ bullmq, postgres }: Bullmq, terms: BullTerms): Promise<BullQueue> {
   const { url, name, clock, onTrouble } = terms;
   const { connection, adding, classes } =
-    pg === undefined
+    postgres === undefined
       ? {
           connection: { url, maxRetriesPerRequest: null },
           adding: { url, maxRetriesPerRequest: triesAtRedis },
           classes: bullmq,
         }
       : {
-          connection: postgresOptions(pg, url),
-          adding: postgresOptions(pg, url),
+          connection: postgresOptions(postgres, url),
+          adding: postgresOptions(postgres, url),
           classes: bullmq.withBackend(bullmq.createPostgresBackend),
         };
   const { Queue: QueueClass, Worker: WorkerClass } = classes as unknown as Pick<typeof bullmq, "Queue" | "Worker">;
@@ -118,11 +123,11 @@ async function reach(end: Pick<Queue, "waitUntilReady" | "close">, clock: Clock)
 const isRedis = (url: string) => /^rediss?:\/\//i.test(url);
 
 /** Beside the tables of the store, in a schema of their own. */
-function postgresOptions(driver: typeof pg, url: string) {
+function postgresOptions(driver: PostgresDriver, url: string) {
   const { access, schema } = parseAddress(url);
   // How numbers come, and how long an answer may take, is BullMQ's own affair.
-  const { types: _types, query_timeout: _limit, ...terms } = connectionTerms(access);
-  return { ...terms, Client: sturdy(driver), schema: `${schema}_queue`, migrate: true, max: poolSize };
+  const { types: _types, query_timeout: _limit, ...terms } = driver.connectionTerms(access);
+  return { ...terms, Client: sturdy(driver.pg), schema: `${schema}_queue`, migrate: true, max: poolSize };
 }
 
 /**
@@ -140,8 +145,8 @@ function sturdy(driver: typeof pg): typeof pg.Client {
 export async function loadBullmq(url: string): Promise<Bullmq> {
   const driver = isRedis(url) ? "ioredis" : "pg";
   try {
-    const loaded = (await import(driver)) as { readonly default: typeof pg };
-    return { bullmq: await import("bullmq"), pg: driver === "pg" ? loaded.default : undefined };
+    if (driver === "ioredis") await import(driver);
+    return { bullmq: await import("bullmq"), postgres: driver === "pg" ? await loadPostgres() : undefined };
   } catch (error) {
     throw new RuntimeError(
       "QUEUE_UNAVAILABLE",
@@ -149,4 +154,12 @@ export async function loadBullmq(url: string): Promise<Bullmq> {
       { cause: error },
     );
   }
+}
+
+async function loadPostgres(): Promise<PostgresDriver> {
+  const [{ default: driver }, terms] = await Promise.all([
+    import("pg"),
+    import("../store/postgres/connection-terms.ts"),
+  ]);
+  return { pg: driver, connectionTerms: terms.connectionTerms };
 }
