@@ -1,7 +1,10 @@
 // Kills workers and producers until something breaks, or enough of them have died: npm run chaos
 //   --kills <n>     how many kills (1000)          --seconds <n>  at most this long (900)
 //   --seed <n>      repeat a run's choices         --only <name>  one fault of test/chaos/faults.test.ts
-//   --rounds <n>    with --only: how many rounds
+//   --rounds <n>    with --only: how many rounds   --store <name> sqlite (two to four workers on a file), or postgres:
+//                   three nodes and two workers on a server of its own, which is stopped, crashes and is emptied of
+//                   BullMQ's tickets meanwhile
+//   --queue <url>   with postgres: redis://… instead of the same database, or the word store; Redis is flushed
 import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";
 
@@ -12,6 +15,8 @@ const { values } = parseArgs({
     seed: { type: "string" },
     only: { type: "string" },
     rounds: { type: "string" },
+    store: { type: "string" },
+    queue: { type: "string" },
   },
 });
 
@@ -24,12 +29,18 @@ if (values.only !== undefined) {
   process.exit(spawnSync("vitest", words, { stdio: "inherit", env }).status ?? 1);
 }
 
+if (values.store !== undefined && !["sqlite", "postgres"].includes(values.store)) {
+  process.stderr.write(`--store must be sqlite or postgres, not ${values.store}\n`);
+  process.exit(2);
+}
 const { runChaos, summarize, violations } = await import("../test/chaos/driver.ts");
 const seed = toCount("seed", values.seed ?? String(1 + Math.floor(Math.random() * 1_000_000)));
 process.stdout.write(`seed ${seed}\n`);
 const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => interrupted.abort());
 const report = await runChaos({
+  ...(values.store !== undefined && { store: values.store }),
+  ...(values.queue !== undefined && { queue: values.queue }),
   kills: toCount("kills", values.kills ?? "1000"),
   seconds: toCount("seconds", values.seconds ?? "900"),
   seed,

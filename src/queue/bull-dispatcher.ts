@@ -1,4 +1,4 @@
-import type { Clock } from "../clock.ts";
+import { type Clock, within } from "../clock.ts";
 import { messageOf } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Dispatcher } from "../task/dispatcher.ts";
@@ -21,6 +21,10 @@ const lookMs = 5_000;
 const ticketsAtOnce = 4;
 /** Who has been full for this long takes no more tickets, so that others get them. */
 const fullMs = 200;
+/** A queue that could not be reached is tried again after this time. */
+const reachAgainMs = 1_000;
+/** A queue that does not answer keeps nobody from ending for longer. */
+const closeMs = 3_000;
 /** How often the log is told of the same trouble. */
 const tellMs = 60_000;
 
@@ -34,6 +38,7 @@ export class BullDispatcher implements Dispatcher {
   readonly #listeners = new Set<() => void>();
   #queue: Promise<BullQueue | undefined> | undefined;
   #worker: Promise<BullWorker | undefined> | undefined;
+  #reachFrom = 0;
   #offered: string[] = [];
   #adding: Promise<void> | undefined;
   #hasRoom = true;
@@ -91,6 +96,10 @@ export class BullDispatcher implements Dispatcher {
     this.#isClosed = true;
     this.#cancelPause?.();
     this.#listeners.clear();
+    await within(this.#options.clock, closeMs, this.#closeEnds());
+  }
+
+  async #closeEnds(): Promise<void> {
     await this.#adding;
     await (await this.#worker)?.close().catch((error: unknown) => this.#tell(error));
     await (await this.#queue)?.close().catch((error: unknown) => this.#tell(error));
@@ -126,24 +135,34 @@ export class BullDispatcher implements Dispatcher {
   }
 
   #openQueue(): Promise<BullQueue | undefined> {
-    this.#queue ??= this.#options
-      .openQueue((error) => this.#tell(error))
-      .catch((error: unknown) => {
-        this.#tell(error);
-        this.#queue = undefined;
-        return undefined;
-      });
+    const { openQueue, clock } = this.#options;
+    if (this.#queue === undefined && (this.#isClosed || clock.monotonic() < this.#reachFrom))
+      return Promise.resolve(undefined);
+    this.#queue ??= openQueue((error) => this.#tell(error)).catch((error: unknown) => {
+      this.#tell(error);
+      this.#reachFrom = clock.monotonic() + reachAgainMs;
+      this.#queue = undefined;
+      return undefined;
+    });
     return this.#queue;
   }
 
+  /** Undefined when it cannot be now: whoever asks for a task next tries again. */
   async #openWorker(): Promise<BullWorker | undefined> {
-    const queue = await this.#openQueue();
-    if (queue === undefined) this.#worker = undefined;
-    if (this.#isClosed) return undefined;
-    return queue?.work(
-      () => this.#take(),
-      (error) => this.#tell(error),
-    );
+    try {
+      const queue = await this.#openQueue();
+      const worker = await queue?.work(
+        () => this.#take(),
+        (error) => this.#tell(error),
+      );
+      if (worker === undefined) this.#worker = undefined;
+      else if (this.#isPaused) await worker.pause();
+      return worker;
+    } catch (error) {
+      this.#tell(error);
+      this.#worker = undefined;
+      return undefined;
+    }
   }
 
   async #setPaused(isPaused: boolean): Promise<void> {

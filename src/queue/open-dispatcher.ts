@@ -25,8 +25,8 @@ export async function openDispatcher(store: TaskStore, terms: QueueTerms): Promi
     import("./bull-queue.ts"),
   ]);
   const bullmq = await loadBullmq(queue);
-  const openQueue = async (onTrouble: (error: Error) => void) =>
-    openBullQueue(bullmq, { url: queue, name: `meanwhile-${project}`, onTrouble });
+  const openQueue = (onTrouble: (error: Error) => void) =>
+    openBullQueue(bullmq, { url: queue, name: `meanwhile-${project}`, clock, onTrouble });
   return new BullDispatcher({ store, openQueue, node: createId().slice(0, 12), clock, log });
 }
 

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
-import type Database from "better-sqlite3";
 import { maxCrashes, maxOwnCrashes } from "../../src/task/task.ts";
 import type { RunLine } from "./commands.ts";
+import type { Ground } from "./ground.ts";
+import type { AnswerLine, CancelLine, SeenLine } from "./meddler.ts";
 import type { Ack } from "./producer.ts";
 
 /**
@@ -23,14 +24,12 @@ export interface Findings {
   readonly other: string[];
 }
 
-/** What the driver has seen and done while the run went on. */
-export interface Observed {
-  /** Hash of each outcome when it was first seen. */
-  readonly firstHashes: ReadonlyMap<string, string>;
-  /** What each cancel was answered. */
-  readonly cancels: ReadonlyMap<string, boolean>;
-  /** The colour each question was answered with. */
-  readonly colours: ReadonlyMap<string, string>;
+/** What was asked and seen of one task while the run went on. */
+interface Observed {
+  readonly cancels: readonly CancelLine[];
+  readonly answers: readonly AnswerLine[];
+  /** Hashes of its outcome, by everybody who saw it. */
+  readonly hashes: readonly string[];
 }
 
 export interface Row {
@@ -61,24 +60,6 @@ export interface AuditLine {
   readonly is_crash: number;
 }
 
-/** Every change of a task that matters, written down by the database itself in the same transaction. */
-export const auditTriggers = `
-  create table if not exists audit (
-    number integer primary key, at real, task_id text, old_status text, new_status text, old_fence integer, new_fence integer,
-    old_worker text, new_worker text, was_over integer, is_crash integer);
-  create trigger if not exists audit_update after update on tasks
-  when old.status is not new.status or old.fence is not new.fence or old.worker is not new.worker or old.finished_at is not null
-  begin
-    insert into audit (at, task_id, old_status, new_status, old_fence, new_fence, old_worker, new_worker, was_over, is_crash)
-    values (unixepoch('subsec') * 1000, new.task_id, old.status, new.status, old.fence, new.fence, old.worker, new.worker,
-            old.finished_at is not null, new.crashes > old.crashes);
-  end;
-  create trigger if not exists audit_delete after delete on tasks
-  begin
-    insert into audit (at, task_id, old_status, new_status, old_fence, new_fence, was_over, is_crash)
-    values (unixepoch('subsec') * 1000, old.task_id, old.status, 'deleted', old.fence, old.fence, old.finished_at is not null, 0);
-  end;`;
-
 const ends = ["completed", "failed", "cancelled"];
 const allowed: Record<string, readonly string[]> = {
   queued: ["working", "cancelled"],
@@ -92,42 +73,40 @@ export function readLines<T>(file: string): T[] {
   return lines.filter((line) => line !== "").map((line) => JSON.parse(line) as T);
 }
 
+/** Of an outcome as JSON, however that is spaced. */
 export function hashOf(status: string, outcome: string | null): string {
   return createHash("sha256")
-    .update(`${status} ${outcome ?? ""}`)
+    .update(`${status} ${outcome === null ? "" : JSON.stringify(JSON.parse(outcome))}`)
     .digest("base64url");
 }
 
-/** Looks at what a run has left behind. */
-export function check(db: Database.Database, folder: string, observed: Observed): Findings {
+/** Looks at what a run has left behind; `firstHashes` are those of outcomes when they were first seen in the store. */
+export async function check(ground: Ground, firstHashes: ReadonlyMap<string, string>): Promise<Findings> {
   const findings: Findings = { lost: [], changed: [], double: [], other: [] };
-  const rows = db
-    .prepare("select * from tasks left join inputs using (number) left join outcomes using (number)")
-    .all() as Row[];
+  const rows = await ground.rows();
   const byId = new Map(rows.map((row) => [row.task_id, row]));
-  const audit = Map.groupBy(
-    db.prepare("select * from audit order by number").all() as AuditLine[],
-    (line) => line.task_id,
-  );
-  const runs = Map.groupBy(readLines<RunLine>(path.join(folder, "runs.jsonl")), (line) => line.key);
-  checkAcks(findings, readLines<Ack>(path.join(folder, "acks.jsonl")), byId);
+  const audit = Map.groupBy(await ground.audit(), (line) => line.task_id);
+  const linesOf = <T>(name: string) => readLines<T>(path.join(ground.address.folder, `${name}.jsonl`));
+  const runs = Map.groupBy(linesOf<RunLine>("runs"), (line) => line.key);
+  const cancels = Map.groupBy(linesOf<CancelLine>("cancels"), (line) => line.taskId);
+  const answers = Map.groupBy(linesOf<AnswerLine>("answers"), (line) => line.taskId);
+  const seen = Map.groupBy(linesOf<SeenLine>("seen"), (line) => line.taskId);
+  checkAcks(findings, linesOf<Ack>("acks"), byId);
   for (const row of rows) {
     const lines = audit.get(row.task_id) ?? [];
     const { key } = JSON.parse(row.input) as { key: string };
+    const first = firstHashes.get(row.task_id);
+    const observed = {
+      cancels: cancels.get(row.task_id) ?? [],
+      answers: answers.get(row.task_id) ?? [],
+      hashes: [...(first === undefined ? [] : [first]), ...(seen.get(row.task_id) ?? []).map(({ hash }) => hash)],
+    };
     checkTransitions(findings, row, lines);
     checkRuns(findings, row, { lines, runs: runs.get(key) ?? [] });
     checkOutcome(findings, row, { key, runs: runs.get(key) ?? [], observed });
     checkLimits(findings, row);
   }
-  const verdict = db.pragma("integrity_check", { simple: true });
-  if (verdict !== "ok") findings.other.push(`the database is damaged: ${String(verdict)}`);
-  for (const { task_id } of db
-    .prepare("select task_id from steps where task_id not in (select task_id from tasks where finished_at is null)")
-    .all() as Row[])
-    findings.other.push(`${task_id} has ended, but its steps are still there`);
-  for (const table of ["inputs", "outcomes"])
-    for (const number of db.prepare(`select number from ${table} except select number from tasks`).pluck().all())
-      findings.other.push(`${table} has ${String(number)}, whose task is gone`);
+  findings.other.push(...(await ground.damage()), ...linesOf<{ text: string }>("troubles").map(({ text }) => text));
   return findings;
 }
 
@@ -198,14 +177,9 @@ function checkOutcome(
   row: Row,
   { key, runs, observed }: { key: string; runs: readonly RunLine[]; observed: Observed },
 ): void {
-  const first = observed.firstHashes.get(row.task_id);
-  if (first !== undefined && first !== hashOf(row.status, row.outcome))
-    findings.changed.push(`${row.task_id} has another outcome than at first sight`);
-  const wasCancelled = observed.cancels.get(row.task_id);
-  if ((wasCancelled ?? false) !== (row.status === "cancelled"))
-    findings.changed.push(
-      `${row.task_id} is ${row.status}, but its canceller was told ${wasCancelled ?? "nothing, for there was none"}`,
-    );
+  if (observed.hashes.some((hash) => hash !== hashOf(row.status, row.outcome)))
+    findings.changed.push(`${row.task_id} has another outcome than somebody saw`);
+  checkCancels(findings, row, observed.cancels);
   if (row.status !== "completed") return;
   const { data } = JSON.parse(row.outcome ?? "{}") as {
     data: { key: string; attempt: number; colour?: string; ranIn?: number[] };
@@ -215,14 +189,36 @@ function checkOutcome(
     findings.double.push(`${row.task_id} took a late result: of attempt ${data.attempt}, under fence ${row.fence}`);
   if (!runs.some(({ what, attempt }) => what === "finish" && attempt === data.attempt))
     findings.other.push(`${row.task_id} completed, but never finished`);
-  if (data.colour !== undefined && data.colour !== observed.colours.get(row.task_id))
-    findings.changed.push(`${row.task_id} heard an answer nobody gave`);
+  if (data.colour !== undefined) checkColour(findings, row, { colour: data.colour, answers: observed.answers });
   for (const [at, attempt] of (data.ranIn ?? []).entries()) {
     const isTrue = runs.some(
       (line) => line.what === "step" && line.step === ["one", "two", "three"][at] && line.attempt === attempt,
     );
     if (!isTrue) findings.changed.push(`${row.task_id} remembers a step that attempt ${attempt} never did`);
   }
+}
+
+/** Who was killed while it asked may have been first. */
+function checkCancels(findings: Findings, row: Row, lines: readonly CancelLine[]): void {
+  const told = lines.filter((line) => line.told !== undefined);
+  const wasToldSo = told.some((line) => line.told === true);
+  const mayBe = lines.length - told.length > told.length;
+  const isCancelled = row.status === "cancelled";
+  if (wasToldSo ? !isCancelled : isCancelled && !mayBe)
+    findings.changed.push(`${row.task_id} is ${row.status}, but its cancellers were told ${JSON.stringify(told)}`);
+}
+
+function checkColour(
+  findings: Findings,
+  { task_id }: Row,
+  { colour, answers }: { colour: string; answers: readonly AnswerLine[] },
+): void {
+  if (!answers.some((line) => line.colour === colour)) findings.changed.push(`${task_id} heard an answer nobody gave`);
+  const taken = answers.filter((line) => line.told === true);
+  if (taken.some((line) => line.colour !== colour))
+    findings.changed.push(`${task_id} heard another answer than the one that was taken`);
+  if (answers.some((line) => line.colour === colour && line.told === false))
+    findings.changed.push(`${task_id} heard an answer that was refused`);
 }
 
 function checkLimits(findings: Findings, row: Row): void {

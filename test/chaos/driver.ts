@@ -3,21 +3,25 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import Database from "better-sqlite3";
 import { systemClock } from "../../src/clock.ts";
-import { messageOf } from "../../src/errors.ts";
 import type { FailpointName } from "../../src/failpoint.ts";
 import { silentLog } from "../../src/log.ts";
-import { openStore, type Store } from "../../src/store/open.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
-import { openQuestions } from "../../src/task/task.ts";
-import { type AuditLine, auditTriggers, check, type Findings, hashOf, type Row, readLines } from "./check.ts";
+import { type AuditLine, check, type Findings, hashOf, readLines } from "./check.ts";
+import { type Ground, openOn, toEnvironment } from "./ground.ts";
+import { Meddler } from "./meddler.ts";
+import { openPostgresGround } from "./postgres-ground.ts";
 import type { Ack } from "./producer.ts";
 import { createRandom, pick } from "./random.ts";
+import { openSqliteGround } from "./sqlite-ground.ts";
 
 export interface ChaosOptions {
-  /** Enough of them, once every one of `places` was struck as well. */
+  /** Where tasks are kept. Default: a file. */
+  readonly store?: "sqlite" | "postgres";
+  /** With PostgreSQL: who hands out its tasks, by its address, or `store`. Default: BullMQ in the same database. */
+  readonly queue?: string;
+  /** Enough of them, once every one of `places` was struck as well, and the store has seen every upset there is. */
   readonly kills: number;
   readonly places?: readonly string[];
   readonly seconds: number;
@@ -34,6 +38,8 @@ export interface ChaosReport extends Findings {
   /** Kills by where they struck: a failpoint's name, or "random". */
   readonly kills: ReadonlyMap<string, number>;
   readonly pauses: number;
+  /** What happened to the store and its queue. */
+  readonly upsets: ReadonlyMap<string, number>;
   /** Tasks by how they ended. */
   readonly tasks: ReadonlyMap<string, number>;
   readonly acknowledged: number;
@@ -57,22 +63,27 @@ const drainMs = 90_000;
 const endMs = 60_000;
 
 /**
- * Kills workers and producers on one file until there were enough kills or time is up, lets the rest finish, and
+ * Kills workers and producers on one store until there were enough kills or time is up, lets the rest finish, and
  * checks.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-chaos-"));
-  const run = new ChaosRun(folder, await openStore(path.join(folder, "tasks.db")), options);
+  const ground = await (options.store === "postgres"
+    ? openPostgresGround(folder, options.queue)
+    : openSqliteGround(folder));
+  const run = new ChaosRun(ground, options);
   try {
     return await run.run();
   } finally {
     await run.close();
+    await ground.close();
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
 /** One process of the cast; when it dies, its slot starts another. */
 interface Life {
+  readonly program: "worker" | "producer";
   readonly child: ChildProcess;
   readonly failpoint: FailpointName | undefined;
   /** Resolves once it works, or has ended. */
@@ -85,60 +96,47 @@ interface Life {
 }
 
 class ChaosRun {
-  readonly #folder: string;
+  readonly #ground: Ground;
   readonly #options: ChaosOptions;
   readonly #leaseMs: number;
   readonly #random: () => number;
-  readonly #store: Store;
-  readonly #engine: Engine;
-  readonly #db: Database.Database;
   readonly #lives = new Map<number, Life>();
   readonly #kills = new Map<string, number>();
+  readonly #upsets = new Map<string, number>();
   readonly #firstHashes = new Map<string, string>();
-  readonly #cancels = new Map<string, boolean>();
-  readonly #colours = new Map<string, string>();
   readonly #others: string[] = [];
   /** What goes on in the background until it is over. */
   readonly #going: Promise<void>[] = [];
   readonly #startedAt = performance.now();
   #pauses = 0;
   #nextSeed: number;
-  #ackCount = 0;
   #lastSample = 0;
   #isOver = false;
 
-  constructor(folder: string, store: Store, options: ChaosOptions) {
-    this.#folder = folder;
+  constructor(ground: Ground, options: ChaosOptions) {
+    this.#ground = ground;
     this.#options = options;
     this.#leaseMs = options.leaseMs ?? 800;
     this.#random = createRandom(options.seed);
     this.#nextSeed = options.seed * 1000;
-    this.#store = store;
-    this.#engine = new Engine({
-      store: this.#store,
-      history: new History(this.#store, systemClock),
-      clock: systemClock,
-      log: silentLog,
-      project: "chaos",
-    });
-    this.#db = new Database(path.join(folder, "tasks.db"), { timeout: 10_000 });
-    this.#db.exec(auditTriggers);
   }
 
   async run(): Promise<ChaosReport> {
     await this.#warmUp();
     const half = this.#options.kills / 2;
+    const { nodes, workers, lateWorkers } = this.#ground.cast;
+    const keepAll = (program: "worker" | "producer", count: number, first = 1) =>
+      Array.from({ length: count }, (_, at) => this.#keep(program, `${program[0]}${first + at}`));
     this.#going.push(
-      this.#keep("producer", "p1"),
-      this.#keep("producer", "p2"),
-      this.#keep("worker", "w1"),
-      this.#keep("worker", "w2"),
-      this.#meddle(),
+      ...keepAll("producer", nodes),
+      ...keepAll("worker", workers),
+      this.#pauseSome(),
+      this.#upsetSome(),
     );
     const endsAt = performance.now() + this.#options.seconds * 1000;
     const halfTime = endsAt - this.#options.seconds * 500;
     await this.#until(() => this.#killCount >= half || performance.now() >= halfTime);
-    this.#going.push(this.#keep("worker", "w3"), this.#keep("worker", "w4"));
+    this.#going.push(...keepAll("worker", lateWorkers, workers + 1));
     await this.#until(() => this.#isEnough() || performance.now() >= endsAt);
     this.#isOver = true;
     await Promise.all(this.#going);
@@ -150,7 +148,7 @@ class ChaosRun {
    * Compiled code is kept only by a process that ends in peace, and without it the others hardly start before they die.
    */
   async #warmUp(): Promise<void> {
-    const elsewhere = path.join(this.#folder, "warm-up");
+    const { elsewhere } = this.#ground;
     const lives = [
       this.#start("producer", "p", undefined, elsewhere),
       this.#start("worker", "w", undefined, elsewhere),
@@ -171,8 +169,6 @@ class ChaosRun {
     const left = [...this.#lives.values()].filter((life) => life.endedAt === Number.POSITIVE_INFINITY);
     for (const { child } of left) child.kill("SIGKILL");
     await Promise.allSettled([...left.map((life) => life.exited), ...this.#going]);
-    this.#db.close();
-    await this.#store.close();
   }
 
   get #killCount(): number {
@@ -181,7 +177,8 @@ class ChaosRun {
 
   #isEnough(): boolean {
     const { kills, places = [] } = this.#options;
-    return this.#killCount >= kills && places.every((place) => this.#kills.has(place));
+    const isUpset = [...this.#ground.upsets.keys()].every((name) => this.#upsets.has(name));
+    return this.#killCount >= kills && isUpset && places.every((place) => this.#kills.has(place));
   }
 
   async #until(isDone: () => boolean): Promise<void> {
@@ -199,11 +196,8 @@ class ChaosRun {
    * One slot: starts a process that is to die at a failpoint or at some moment, and at once another, until it is over.
    */
   async #keep(program: "worker" | "producer", name: string): Promise<void> {
-    const all = program === "worker" ? workerFailpoints : producerFailpoints;
     while (!this.#isOver) {
-      // Where nobody has died yet goes first: otherwise the last place takes five times as many kills as there are.
-      const left = all.filter((place) => !this.#kills.has(place));
-      const failpoint = this.#random() < 0.7 ? pick(this.#random, left.length > 0 ? left : all) : undefined;
+      const failpoint = this.#random() < 0.7 ? this.#pickFailpoint(program) : undefined;
       const life = this.#start(program, name, failpoint);
       const killer = this.#killLater(life, 150 + this.#random() * (program === "worker" ? 1_300 : 4_000));
       await life.exited;
@@ -211,27 +205,36 @@ class ChaosRun {
     }
   }
 
+  /** Of those that are wanted, one at which nobody has died yet. */
+  #pickFailpoint(program: "worker" | "producer"): FailpointName {
+    const all = program === "worker" ? workerFailpoints : producerFailpoints;
+    const wanted = all.filter((name) => this.#options.places?.includes(name) === true && !this.#kills.has(name));
+    return pick(this.#random, wanted.length > 0 ? wanted : all);
+  }
+
   #start(
     program: "worker" | "producer",
     name: string,
     failpoint: FailpointName | undefined,
-    folder = this.#folder,
+    address = this.#ground.address,
   ): Life {
     const words = program === "worker" ? [String(this.#leaseMs)] : [name, String(this.#nextSeed++)];
-    const child = spawn(process.execPath, [path.join(import.meta.dirname, `${program}.ts`), folder, ...words], {
+    const child = spawn(process.execPath, [path.join(import.meta.dirname, `${program}.ts`), address.folder, ...words], {
       stdio: ["pipe", "pipe", "pipe"],
       env: {
         ...process.env,
+        ...toEnvironment(address),
         NODE_COMPILE_CACHE: path.join(tmpdir(), "meanwhile-test-code"),
         MEANWHILE_FAILPOINT:
           failpoint === undefined
             ? ""
-            : `${failpoint}:${1 + Math.floor(this.#random() * (program === "worker" ? 3 : 15))}`,
+            : `${failpoint}:${1 + Math.floor(this.#random() * (program === "producer" && this.#kills.has(failpoint) ? 15 : 3))}`,
       },
     });
     const ready = Promise.withResolvers<void>();
     const exited = Promise.withResolvers<void>();
     const life: Life = {
+      program,
       child,
       failpoint,
       ready: ready.promise,
@@ -267,8 +270,9 @@ class ChaosRun {
   }
 
   async #killAfter(life: Life, ms: number, signal: AbortSignal): Promise<void> {
+    const mayWork = this.#random() < 0.5;
     // With a failpoint it gets the time to reach it; without one it may die while it starts.
-    if (life.failpoint !== undefined) await life.ready;
+    if (life.failpoint !== undefined || mayWork) await life.ready;
     await wait(life.failpoint === undefined ? ms : ms + 1_500, undefined, { signal });
     // Whoever stood still gets the time to do what it must not: write as if nothing had happened.
     while (life.pauses.some(({ to }) => to + 500 > Date.now())) await wait(100, undefined, { signal });
@@ -276,85 +280,69 @@ class ChaosRun {
     life.child.kill("SIGKILL");
   }
 
-  /**
-   * Everything else that happens to tasks meanwhile: answers, cancels, workers that stand still for longer than their
-   * lease.
-   */
-  async #meddle(): Promise<void> {
-    for (let round = 1; !this.#isOver; round++) {
-      await wait(100);
-      await this.#answerQuestions();
-      await this.#cancelSome();
-      if (round % 6 === 0) void this.#pauseOne();
+  /** Workers and nodes that stand still, mostly for longer than a lease. */
+  async #pauseSome(): Promise<void> {
+    while (!this.#isOver) {
+      await wait(600);
+      void (this.#random() < 0.8 ? this.#pauseWorker() : this.#pauseNode()).catch(() => undefined);
     }
   }
 
-  async #answerQuestions(): Promise<void> {
-    for (const caller of ["ada", "bob", "cleo"]) {
-      const { tasks } = await this.#engine.list(caller, { statuses: ["input_required"] });
-      for (const task of tasks) {
-        for (const { key } of openQuestions(task)) {
-          const colour = `colour ${Math.floor(this.#random() * 1000)}`;
-          const isTaken = await this.#engine.answer(caller, task.taskId, {
-            [key]: { action: "accept", content: { colour } },
-          });
-          if (isTaken) this.#colours.set(task.taskId, colour);
-        }
-      }
+  /** What happens to the store and its queue: the first few soon, each in its turn, then any of them at times. */
+  async #upsetSome(): Promise<void> {
+    const upsets = [...this.#ground.upsets];
+    for (let n = 0; upsets.length > 0; n++) {
+      for (
+        const endsAt = performance.now() + 1_000 + this.#random() * 3_000;
+        performance.now() < endsAt;
+        await wait(50)
+      )
+        if (this.#isOver) return;
+      const [name, upset] = upsets[n] ?? pick(this.#random, upsets);
+      await upset();
+      this.#upsets.set(name, (this.#upsets.get(name) ?? 0) + 1);
     }
-  }
-
-  async #cancelSome(): Promise<void> {
-    const acks = readLines<Ack>(path.join(this.#folder, "acks.jsonl"));
-    const fresh = acks.slice(this.#ackCount).filter(() => this.#random() < 0.08);
-    // Some come too late, and must not change a thing.
-    const late = acks.length > 0 && this.#random() < 0.1 ? [pick(this.#random, acks)] : [];
-    for (const { taskId, caller } of [...fresh, ...late]) {
-      if (this.#cancels.has(taskId)) continue;
-      try {
-        this.#cancels.set(taskId, await this.#engine.cancel(caller, taskId));
-      } catch (error) {
-        this.#others.push(`${taskId} was acknowledged, and could not be cancelled: ${messageOf(error)}`);
-      }
-    }
-    this.#ackCount = acks.length;
   }
 
   /**
    * Stops a worker that is at work until somebody else has taken its task over, and lets it go on in the middle of
    * that.
    */
-  async #pauseOne(): Promise<void> {
-    const held = this.#db.prepare("select task_id, fence, worker from tasks where status = 'working'").all() as (Row & {
-      worker: string;
-    })[];
-    const living = held.flatMap((row) => {
+  async #pauseWorker(): Promise<void> {
+    const living = (await this.#ground.held()).flatMap((row) => {
       const life = this.#lives.get(Number(row.worker.split("|")[2]));
-      return life?.endedAt === Number.POSITIVE_INFINITY && life.pauses.every(({ to }) => to < Date.now())
-        ? [{ row, life }]
-        : [];
+      return life !== undefined && isUp(life) ? [{ row, life }] : [];
     });
     if (living.length === 0) return;
     const { row, life } = pick(this.#random, living);
+    const endsAt = Date.now() + 4 * this.#leaseMs;
+    await this.#pause(life, async () => Date.now() < endsAt && (await this.#ground.fenceOf(row.task_id)) === row.fence);
+  }
+
+  async #pauseNode(): Promise<void> {
+    const living = [...this.#lives.values()].filter((life) => life.program === "producer" && isUp(life));
+    if (living.length === 0) return;
+    const endsAt = Date.now() + this.#random() * 2 * this.#leaseMs;
+    await this.#pause(pick(this.#random, living), async () => Date.now() < endsAt);
+  }
+
+  async #pause(life: Life, isStill: () => Promise<boolean>): Promise<void> {
     if (!life.child.kill("SIGSTOP")) return;
     const pause = { from: Date.now(), to: Number.POSITIVE_INFINITY };
     life.pauses.push(pause);
     this.#pauses += 1;
-    const fence = this.#db.prepare("select fence from tasks where task_id = ?").pluck();
-    while (Date.now() < pause.from + 4 * this.#leaseMs && fence.get(row.task_id) === row.fence) await wait(20);
-    pause.to = Date.now();
-    life.child.kill("SIGCONT");
+    try {
+      while (await isStill()) await wait(20);
+    } finally {
+      pause.to = Date.now();
+      life.child.kill("SIGCONT");
+    }
   }
 
   /** Remembers every outcome as it was when first seen. */
   async #sample(): Promise<void> {
     const now = Date.now();
-    const rows = this.#db
-      .prepare(
-        "select task_id, status, outcome from tasks left join outcomes using (number) where finished_at is not null and updated_at >= ?",
-      )
-      .all(this.#lastSample) as Row[];
-    for (const { task_id, status, outcome } of rows) {
+    for (const { task_id, status, outcome } of await this.#ground.endedSince(this.#lastSample)) {
       const hash = hashOf(status, outcome);
       const first = this.#firstHashes.get(task_id);
       if (first === undefined) this.#firstHashes.set(task_id, hash);
@@ -365,25 +353,30 @@ class ChaosRun {
   /** Two workers that nobody kills finish what is left. */
   async #drain(): Promise<void> {
     const workers = [this.#start("worker", "w1", undefined), this.#start("worker", "w2", undefined)];
-    const endsAt = performance.now() + drainMs;
-    const live = this.#db.prepare("select count(*) from tasks where finished_at is null").pluck();
-    while ((live.get() as number) > 0 && performance.now() < endsAt) {
-      await wait(50, undefined, { signal: this.#options.signal });
-      await this.#answerQuestions();
-      await this.#sample();
+    const { store, dispatcher } = await openOn(this.#ground.address);
+    try {
+      const history = new History(store, systemClock);
+      const engine = new Engine({ store, dispatcher, history, clock: systemClock, log: silentLog, project: "chaos" });
+      const meddler = new Meddler(engine, this.#ground.address.folder, this.#random);
+      const endsAt = performance.now() + drainMs;
+      while ((await this.#ground.liveCount()) > 0 && performance.now() < endsAt) {
+        await wait(50, undefined, { signal: this.#options.signal });
+        await meddler.answerQuestions();
+        await this.#sample();
+      }
+    } finally {
+      await dispatcher.close();
+      await store.close();
     }
     await Promise.all(workers.map((life) => life.ready));
     await this.#end(workers);
   }
 
-  #report(): ChaosReport {
-    const findings = check(this.#db, this.#folder, {
-      firstHashes: this.#firstHashes,
-      cancels: this.#cancels,
-      colours: this.#colours,
-    });
-    const statuses = this.#db.prepare("select command || ' ' || status as status from tasks").pluck().all() as string[];
-    const crashes = this.#db.prepare("select * from audit where is_crash = 1").all() as AuditLine[];
+  async #report(): Promise<ChaosReport> {
+    const findings = await check(this.#ground, this.#firstHashes);
+    const statuses = (await this.#ground.rows()).map(({ command, status }) => `${command} ${status}`);
+    const crashes = (await this.#ground.audit()).filter((line) => line.is_crash === 1);
+    const acks = readLines<Ack>(path.join(this.#ground.address.folder, "acks.jsonl"));
     return {
       ...findings,
       other: [...findings.other, ...this.#others],
@@ -391,8 +384,9 @@ class ChaosRun {
       seconds: (performance.now() - this.#startedAt) / 1000,
       kills: this.#kills,
       pauses: this.#pauses,
+      upsets: this.#upsets,
       tasks: new Map([...Map.groupBy(statuses, (status) => status)].map(([status, all]) => [status, all.length])),
-      acknowledged: new Set(readLines<Ack>(path.join(this.#folder, "acks.jsonl")).map(({ taskId }) => taskId)).size,
+      acknowledged: new Set(acks.map(({ taskId }) => taskId)).size,
       interruptions: crashes.length,
       spurious: crashes.filter((line) => this.#wasRunning(line)).length,
     };
@@ -404,6 +398,11 @@ class ChaosRun {
     if (life === undefined || life.endedAt <= at + 100) return false;
     return !life.pauses.some(({ from, to }) => from <= at && to >= at - 2 * this.#leaseMs);
   }
+}
+
+/** It runs, and does not stand still. */
+function isUp({ endedAt, pauses }: Life): boolean {
+  return endedAt === Number.POSITIVE_INFINITY && pauses.every(({ to }) => to < Date.now());
 }
 
 /** What a run found, for people. */
@@ -419,7 +418,8 @@ export function summarize(report: ChaosReport): string {
   );
   return [
     `seed     ${report.seed}`,
-    `kills    ${total(report.kills)} (${detail(report.kills)}), and ${report.pauses} pauses longer than a lease`,
+    `kills    ${total(report.kills)} (${detail(report.kills)}), and ${report.pauses} pauses, most longer than a lease`,
+    ...(report.upsets.size === 0 ? [] : [`upsets   ${total(report.upsets)} (${detail(report.upsets)})`]),
     `tasks    ${total(report.tasks)}, ${report.acknowledged} of them acknowledged (${detail(report.tasks)})`,
     `         ${report.interruptions} times a worker was lost, ${report.spurious} times although it was running`,
     `lost     ${report.lost.length}`,

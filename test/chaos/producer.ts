@@ -2,13 +2,14 @@ import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { systemClock } from "../../src/clock.ts";
-import { CommandError } from "../../src/errors.ts";
+import { CommandError, isStoreError } from "../../src/errors.ts";
 import { armFailpoint } from "../../src/failpoint.ts";
 import { silentLog } from "../../src/log.ts";
-import { openStore } from "../../src/store/open.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { entryOf, type Kind } from "./commands.ts";
+import { addressIn, openOn } from "./ground.ts";
+import { Meddler } from "./meddler.ts";
 import { createRandom, pick } from "./random.ts";
 
 /** One acknowledged task. */
@@ -20,15 +21,16 @@ export interface Ack {
 }
 
 /**
- * Makes tasks for ever: producer.ts <folder> <name> <seed>. What it is about to ask for is written down first, so that
+ * Makes tasks for ever, and answers, cancels and polls anybody's: producer.ts <folder> <name> <seed>. What it is about to ask for is written down first, so that
  * its next life asks again with the same idempotency key; what was acknowledged is appended right after.
  */
 armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "SIGKILL"));
 const [folder = "", name = "", seed = ""] = process.argv.slice(2);
 const random = createRandom(Number(seed));
-const store = await openStore(path.join(folder, "tasks.db"));
+const { store, dispatcher } = await openOn(addressIn(folder));
 const engine = new Engine({
   store,
+  dispatcher,
   history: new History(store, systemClock),
   clock: systemClock,
   log: silentLog,
@@ -63,11 +65,20 @@ interface Intent {
 process.stdin.resume().on("end", () => process.exit(1));
 process.once("SIGTERM", () => process.exit(0));
 process.stdout.write("ready\n");
+void meddle();
 for (let intent = readIntent() ?? nextIntent(0), count = 1; ; count++) {
   await create(intent);
   intent = nextIntent(count);
   writeFileSync(intentFile, JSON.stringify(intent));
   await wait(random() * 40);
+}
+
+async function meddle(): Promise<void> {
+  const meddler = new Meddler(engine, folder, createRandom(Number(seed) + 1));
+  for (;;) {
+    await wait(100 + random() * 100);
+    await meddler.meddle();
+  }
 }
 
 async function create({ key, kind, caller, ms }: Intent): Promise<void> {
@@ -87,7 +98,8 @@ async function create({ key, kind, caller, ms }: Intent): Promise<void> {
       appendFileSync(path.join(folder, "acks.jsonl"), `${JSON.stringify(ack)}\n`);
       return;
     } catch (error) {
-      if (!(error instanceof CommandError)) throw error;
+      // It has as many as it may, or the database is away.
+      if (!(error instanceof CommandError) && !isStoreError(error)) throw error;
       await wait(50);
     }
   }

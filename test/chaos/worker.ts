@@ -2,23 +2,21 @@ import path from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { armFailpoint } from "../../src/failpoint.ts";
 import { silentLog } from "../../src/log.ts";
-import { openStore } from "../../src/store/open.ts";
 import { system } from "../../src/system/system.ts";
 import { createWorkerName, isKnownDead } from "../../src/system/worker-name.ts";
-import { StoreDispatcher } from "../../src/task/dispatcher.ts";
 import { History } from "../../src/task/history.ts";
 import { createIsolation } from "../../src/task/isolated/isolation.ts";
 import { Sweeper } from "../../src/task/sweeper.ts";
 import { Worker } from "../../src/task/worker.ts";
 import { entryOf } from "./commands.ts";
+import { addressIn, openOn } from "./ground.ts";
 
 /** A worker with its sweeper, as `serve` has one: worker.ts <folder> <leaseMs>. Ends with its parent, or on SIGTERM. */
 armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "SIGKILL"));
 const [folder = "", leaseText = ""] = process.argv.slice(2);
 const leaseMs = Number(leaseText);
 const clock = systemClock;
-const store = await openStore(path.join(folder, "tasks.db"), { clock });
-const dispatcher = new StoreDispatcher(store);
+const { store, dispatcher, isApart } = await openOn(addressIn(folder));
 const childFile = path.join(import.meta.dirname, "../../src/task/isolated/child-process.ts");
 const worker = new Worker({
   store,
@@ -36,7 +34,9 @@ const worker = new Worker({
   concurrency: 6,
   runIsolated: createIsolation({ clock, childFile, maxChildren: 2, killGroup: system.killGroup }),
 });
-const sweeper = new Sweeper({ store, dispatcher, clock, log: silentLog, isDead: (name) => isKnownDead(name), leaseMs });
+// Nobody knows of another machine's processes: there leases alone tell.
+const isDead = (name: string) => !isApart && isKnownDead(name);
+const sweeper = new Sweeper({ store, dispatcher, clock, log: silentLog, isDead, leaseMs });
 worker.start();
 sweeper.start();
 
@@ -45,6 +45,7 @@ process.once("SIGTERM", () => {
   sweeper.stop();
   void worker
     .stop(2_000)
+    .then(() => dispatcher.close())
     .then(() => store.close())
     .then(() => process.exit(0));
 });

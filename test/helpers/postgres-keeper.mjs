@@ -1,6 +1,6 @@
 // Starts PostgreSQL in a folder, says so there, and ends it when the process that it is for has ended, however that was.
 //   node postgres-keeper.mjs FOLDER PID
-// SIGUSR2 makes it restart the server at once, as after a crash.
+// On SIGHUP it ends the server and starts it again, as an operator does; on SIGUSR2 as if it had crashed.
 import { spawn, spawnSync } from "node:child_process";
 import { chownSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -27,6 +27,7 @@ const flags = [
   ...["unix_socket_directories=", "log_min_messages=panic"],
 ].flatMap((flag) => ["-c", flag]);
 let server;
+let starts = 0;
 
 function say(name, text) {
   writeFileSync(path.join(folder, `${name}.new`), text);
@@ -81,6 +82,8 @@ async function start(port) {
     server.once("exit", () => reject(new Error(`postgres ended: ${heard}`)));
     server.once("error", reject);
   });
+  starts += 1;
+  say("ready", JSON.stringify({ port, pid: process.pid, keeper: process.pid, starts }));
 }
 
 /** Whoever comes without TLS is let in only by one of these names. */
@@ -92,10 +95,11 @@ function writeAccess() {
   writeFileSync(path.join(data, "pg_hba.conf"), `${rules.join("\n")}\n`);
 }
 
-function restart() {
-  server.removeAllListeners("exit");
-  server.once("exit", () => void start(port));
-  server.kill("SIGQUIT");
+async function restart(signal, port) {
+  const exited = new Promise((resolve) => server.once("exit", resolve));
+  server.kill(signal);
+  await exited;
+  await start(port);
 }
 
 function end() {
@@ -123,12 +127,12 @@ function isOver() {
 process.once("SIGTERM", end);
 setInterval(() => isOver() && end(), 300);
 const port = await freePort();
-process.on("SIGUSR2", restart);
 try {
   initialise();
   writeAccess();
+  process.on("SIGHUP", () => void restart("SIGINT", port));
+  process.on("SIGUSR2", () => void restart("SIGQUIT", port));
   await start(port);
-  say("ready", JSON.stringify({ port, pid: process.pid }));
 } catch (error) {
   say("failed", error.message);
 }
