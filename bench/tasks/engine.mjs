@@ -35,7 +35,14 @@ const entries = { echo: toEntry("echo", echo), wait: toEntry("wait", wait) };
 export async function openEngine(file, { concurrency = 16, maxLive } = {}) {
   const store = await openStore(file);
   const history = new History(store, systemClock);
-  const shared = { store, dispatcher: new StoreDispatcher(store), history, clock: systemClock, log: silentLog, project };
+  const shared = {
+    store,
+    dispatcher: new StoreDispatcher(store),
+    history,
+    clock: systemClock,
+    log: silentLog,
+    project,
+  };
   const engine = new Engine({ ...shared, ...(maxLive !== undefined && { maxLive }) });
   const find = (name) => entries[name];
   const worker = new Worker({

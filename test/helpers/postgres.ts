@@ -113,7 +113,10 @@ function withFakeTime(store: Store, clock: FakeClock, write: (ms: number) => Pro
       if (verb === undefined) return undefined;
       if (immediate.includes(name)) return verb.bind(target);
       return async (...given: unknown[]) => {
-        if (written !== clock.now()) await write((written = clock.now()));
+        if (written !== clock.now()) {
+          written = clock.now();
+          await write(written);
+        }
         return await verb.apply(target, given);
       };
     },
