@@ -6,7 +6,6 @@ import {
   type Clock,
   type Created,
   type CreateOptions,
-  type Dispatcher,
   type DurationCount,
   dispatcherCases,
   type EnvironmentMarks,

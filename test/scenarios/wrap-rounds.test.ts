@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { system } from "../../src/system/system.ts";
-import { brokenBy, runWrapRounds } from "./wrap-rounds.ts";
 import { rounds } from "../helpers/long.ts";
+import { brokenBy, runWrapRounds } from "./wrap-rounds.ts";
 
 // All 500 of them: npm run check:wrap.
 const hosts = rounds(16, 24);
