@@ -6,6 +6,7 @@ import {
   type Clock,
   type Created,
   type CreateOptions,
+  type Dispatcher,
   type DurationCount,
   dispatcherCases,
   type EnvironmentMarks,
