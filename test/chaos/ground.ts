@@ -26,7 +26,7 @@ export interface Ground {
 }
 
 /** How many there are: nodes make tasks, ask, answer and cancel; workers run them; some workers join at half-time. */
-export interface Cast {
+interface Cast {
   readonly nodes: number;
   readonly workers: number;
   readonly lateWorkers: number;

@@ -6,7 +6,7 @@ import type { AuditLine, Row } from "./check.ts";
 import type { Ground, GroundAddress } from "./ground.ts";
 
 /** Every change of a task that matters, written down by the database itself in the same transaction. */
-export const auditTriggers = `
+const auditTriggers = `
   create table if not exists audit (
     number integer primary key, at real, task_id text, old_status text, new_status text, old_fence integer, new_fence integer,
     old_worker text, new_worker text, was_over integer, is_crash integer);
