@@ -16,7 +16,7 @@ export interface SweeperOptions {
 }
 
 const deadCheckMs = 1_000;
-const leaseCheckMs = 5_000;
+const leaseCheckMs = 2_000;
 const sweepMs = 60_000;
 
 /**

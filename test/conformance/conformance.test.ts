@@ -3,8 +3,10 @@ import { runConformance } from "../../scripts/conformance.mjs";
 
 /** A run takes up to a minute; the script's own limits end it before this. */
 const timeout = 300_000;
+/** The referee waits only so long for an answer, and a busy machine may be later: what fails twice has failed. */
+const retry = 1;
 
-test("official conformance, requirements 2025-11-25: 84 passed, 0 failed", { timeout }, async () => {
+test("official conformance, requirements 2025-11-25: 84 passed, 0 failed", { timeout, retry }, async () => {
   const { passed, failed, scenarios } = await runConformance("2025-11-25");
   expect(scenarios.filter((scenario) => scenario.failed > 0)).toEqual([]);
   expect({ passed, failed, scenarios: scenarios.length }).toEqual({ passed: 84, failed: 0, scenarios: 33 });
@@ -12,6 +14,7 @@ test("official conformance, requirements 2025-11-25: 84 passed, 0 failed", { tim
 
 test("official conformance, requirements 2026-07-28: 0 failed, all 44 checks of tasks-* among the passed", {
   timeout,
+  retry,
 }, async () => {
   const { failed, scenarios } = await runConformance("2026-07-28");
   expect(scenarios.filter((scenario) => scenario.failed > 0)).toEqual([]);

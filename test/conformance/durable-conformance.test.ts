@@ -4,6 +4,8 @@ import { cases, isLong } from "../helpers/long.ts";
 
 /** Servers made with an SDK, wrapped by one line. `npm run check:embed` has all of them, and says more. */
 const timeout = 300_000;
+/** The referee waits only so long for an answer, and a busy machine may be later: what fails twice has failed. */
+const retry = 1;
 
 /**
  * What tools that know no questions of 2026-07-28 cannot have: their questions are named by us, a prompt asks nothing,
@@ -31,6 +33,7 @@ test.concurrent.each(
   "official conformance, 2026-07-28: a server of SDK %s wrapped as %s passes all 44 checks of tasks-*",
   {
     timeout,
+    retry,
   },
   async (server, how) => {
     const report = await judgeEmbedded(server, how, "2026-07-28");
@@ -73,6 +76,7 @@ test.concurrent.each(
   "official conformance, 2025-11-25: %s wrapped as %s fails nothing that it passes unwrapped",
   {
     timeout,
+    retry,
   },
   async (server, how) => {
     const wrapped = await judgeEmbedded(server, how, "2025-11-25");
