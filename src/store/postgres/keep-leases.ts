@@ -1,4 +1,5 @@
-import { Worker as Thread } from "node:worker_threads";
+import type { Logger } from "../../log.ts";
+import { startLeaseThread } from "../lease-thread.ts";
 import type { ServerAccess } from "./address.ts";
 
 export interface LeasesToKeep {
@@ -12,15 +13,7 @@ export interface LeasesToKeep {
 }
 
 /** Starts the thread that renews a worker's leases; what is returned stops it, and resolves when it has ended. */
-export function startLeaseKeeper(leases: LeasesToKeep): () => Promise<void> {
+export function startLeaseKeeper(leases: LeasesToKeep, log: Logger): () => Promise<void> {
   const entry = import.meta.url.endsWith(".ts") ? "./postgres-heartbeat.ts" : "./postgres-heartbeat.js";
-  const thread = new Thread(new URL(entry, import.meta.url), { workerData: leases, stdout: true });
-  thread.unref();
-  thread.on("error", () => undefined);
-  const exited = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
-  return async () => {
-    thread.ref();
-    thread.postMessage("stop");
-    await exited;
-  };
+  return startLeaseThread(new URL(entry, import.meta.url), leases, log);
 }

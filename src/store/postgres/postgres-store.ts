@@ -42,14 +42,16 @@ import { fromEnvironment, fromRules, type PostgresRow, type PostgresValues, toTa
 /** Rows that go at once, so that nobody waits long for those that are locked meanwhile. */
 const removedAtOnce = 250;
 
-/** Tasks in one PostgreSQL schema, shared by as many nodes as like, by its clock. Store and dispatcher in one. */
+/** Tasks in one PostgreSQL schema, shared by as many nodes as like, by its clock. */
 export class PostgresStore implements TaskStore {
   readonly #database: Database;
+  readonly #log: Logger;
   readonly #listeners = new Listeners();
   readonly #elsewhere: NodeNews;
   readonly shared: SharedState;
 
   constructor(url: string, clock: Clock, log: Logger) {
+    this.#log = log;
     this.#database = new Database(parseAddress(url), clock, log);
     this.#elsewhere = new NodeNews(this.#database, clock, this.#listeners);
     this.shared = new PostgresShared({
@@ -128,7 +130,7 @@ export class PostgresStore implements TaskStore {
 
   keepLeases(worker: string, leaseMs: number, everyMs: number): () => Promise<void> {
     const { access } = this.#database.address;
-    return startLeaseKeeper({ access, text: this.#database.textOf("renew"), worker, leaseMs, everyMs });
+    return startLeaseKeeper({ access, text: this.#database.textOf("renew"), worker, leaseMs, everyMs }, this.#log);
   }
 
   async report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }): Promise<boolean> {

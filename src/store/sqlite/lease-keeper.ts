@@ -1,4 +1,5 @@
-import { Worker as Thread } from "node:worker_threads";
+import type { Logger } from "../../log.ts";
+import { startLeaseThread } from "../lease-thread.ts";
 
 export interface KeptLeases {
   readonly file: string;
@@ -8,16 +9,7 @@ export interface KeptLeases {
 }
 
 /** Starts the thread that renews a worker's leases; what is returned stops it, and resolves when it has ended. */
-export function startLeaseKeeper(leases: KeptLeases): () => Promise<void> {
+export function startLeaseKeeper(leases: KeptLeases, log: Logger): () => Promise<void> {
   const entry = import.meta.url.endsWith(".ts") ? "./heartbeat.ts" : "./heartbeat.js";
-  const thread = new Thread(new URL(entry, import.meta.url), { workerData: leases, stdout: true });
-  thread.unref();
-  thread.on("error", () => undefined);
-  const exited = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
-  // Asked, not ended: a thread that is cut off while it loads a native module takes the whole process with it.
-  return async () => {
-    thread.ref();
-    thread.postMessage("stop");
-    await exited;
-  };
+  return startLeaseThread(new URL(entry, import.meta.url), leases, log);
 }

@@ -56,6 +56,7 @@ import { TaskFile } from "./task-file.ts";
 export class SqliteStore implements TaskStore {
   readonly #file: TaskFile;
   readonly #clock: Clock;
+  readonly #log: Logger;
   readonly #time: LocalClock;
   readonly #live: LiveCommands;
   readonly #listeners = new Listeners();
@@ -66,6 +67,7 @@ export class SqliteStore implements TaskStore {
   constructor(file: string, clock: Clock, log: Logger) {
     this.#file = new TaskFile(file, clock, log);
     this.#clock = clock;
+    this.#log = log;
     this.#time = new LocalClock(clock);
     this.#live = new LiveCommands(this.#file);
     this.#elsewhere = new ChangesElsewhere(this.#file, clock, this.#listeners);
@@ -176,7 +178,7 @@ export class SqliteStore implements TaskStore {
   }
 
   keepLeases(worker: string, leaseMs: number, everyMs: number): () => Promise<void> {
-    return startLeaseKeeper({ file: this.#file.path, worker, leaseMs, everyMs });
+    return startLeaseKeeper({ file: this.#file.path, worker, leaseMs, everyMs }, this.#log);
   }
 
   async report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }): Promise<boolean> {

@@ -1,0 +1,25 @@
+import { Worker as Thread } from "node:worker_threads";
+import { messageOf } from "../errors.ts";
+import type { Logger } from "../log.ts";
+
+/**
+ * Starts a thread that renews a worker's leases, where a command that blocks the event loop cannot stop it; what is
+ * returned stops it, and resolves when it has ended. `leases` go from thread to thread in memory, never as an argument.
+ */
+export function startLeaseThread(entry: URL, leases: object, log: Logger): () => Promise<void> {
+  const thread = new Thread(entry, { workerData: leases, stdout: true });
+  thread.unref();
+  // Silence would look like health until the first lease has run out.
+  thread.on("error", (error) =>
+    log.error(
+      `leases cannot be renewed, so tasks that run here for longer than theirs are taken by others: ${messageOf(error)}`,
+    ),
+  );
+  const exited = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
+  // Asked, not ended: a thread that is cut off while it loads a native module takes the whole process with it.
+  return async () => {
+    thread.ref();
+    thread.postMessage("stop");
+    await exited;
+  };
+}
