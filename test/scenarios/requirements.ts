@@ -125,7 +125,7 @@ const access = testsOf("test/scenarios/task-access.test.ts", {
 /** Tests that were there before tasks came to the wire. */
 const store = {
   ...testsOf("test/store/model.test.ts", {
-    model: "whatever callers and workers do, both stores show what the rules say, and the promises hold",
+    model: "whatever callers and workers do, all stores show what the rules say, and the promises hold",
   }),
   ...testsOf("test/store/sqlite-faults.test.ts", {
     reachesDisk: "T8: what is acknowledged has been through the disk's cache",
