@@ -18,6 +18,7 @@ import { lookForNames, marksOfWrap, markValues } from "../settings/names-read.ts
 import { loadSettings, type Settings, sourcesOf } from "../settings/settings.ts";
 import { takeLock } from "../store/sqlite/lock.ts";
 import { onStop } from "../system/on-stop.ts";
+import { isAcrossMachines } from "../store/open.ts";
 import { system } from "../system/system.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
 import { Broker, type BrokerOptions } from "./broker.ts";
@@ -101,7 +102,7 @@ async function serve(found: Settings, flags: ProjectFlags, report: (word: string
   runtime = await openRuntime(settings, {
     log,
     mayReload,
-    environment: () => variables.environment,
+    environment: () => (isAcrossMachines(settings.store) ? settings.environment : variables.environment),
   });
   // A file may have changed between the look at it and its loading.
   if (!variables.areStill(settings.commandFolders)) {

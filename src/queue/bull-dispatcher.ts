@@ -47,6 +47,8 @@ export class BullDispatcher implements Dispatcher {
   /** Until then nothing was left, as far as anybody has said. */
   #dryUntil = 0;
   #lastTold: { readonly message: string; readonly at: number } | undefined;
+  #passedOn = 0;
+  #passedOnAt = Number.NEGATIVE_INFINITY;
   #isClosed = false;
 
   constructor(options: BullDispatcherOptions) {
@@ -69,7 +71,10 @@ export class BullDispatcher implements Dispatcher {
     if (this.#listeners.size > 0) this.#worker ??= this.#openWorker();
     // Said while it looks, it counts for the next look.
     this.#dryUntil = clock.monotonic() + lookMs;
-    const task = await store.claim(request);
+    const task = await store.claim(request).catch((error: unknown) => {
+      this.#dryUntil = 0;
+      throw error;
+    });
     const { full = [], fullOfEndless = [] } = request.shares ?? {};
     const isForAll = full.length === 0 && fullOfEndless.length === 0;
     if (task !== undefined || !isForAll) this.#dryUntil = 0;
@@ -112,8 +117,14 @@ export class BullDispatcher implements Dispatcher {
     for (const listener of this.#listeners) listener();
   }
 
+  /** One that has yet to come wakes whoever has room by then: it is enough for all that is said meanwhile. */
   #passOn(): void {
-    void this.#add([`more-${this.#options.node}`], fullMs);
+    const { clock, node } = this.#options;
+    if (clock.monotonic() - this.#passedOnAt < fullMs) return;
+    this.#passedOnAt = clock.monotonic();
+    // No two have one name: one that is just being taken would swallow the next.
+    this.#passedOn += 1;
+    void this.#add([`more-${node}-${this.#passedOn}`], fullMs);
   }
 
   async #addOffered(): Promise<void> {

@@ -29,6 +29,8 @@ export function isKnownDead(worker: string, given: { on?: System; isOneMachine?:
   const { on = system, isOneMachine = true } = given;
   const name = parse(worker);
   if (name === undefined || name.host !== hostname()) return false;
+  // Where it cannot be read, it is the same on all.
+  if (!isOneMachine && name.boot === "-") return false;
   if (name.boot !== on.bootId()) return isOneMachine;
   if (name.namespace !== on.pidNamespace()) return false;
   if (name.pid === process.pid) return name.startedAt !== (on.ownStart() ?? "-");

@@ -12,7 +12,7 @@ import {
   undelivered,
   type WhenAsked,
 } from "./call-request.ts";
-import { createHere, createOnRecord, whyOnRecord } from "./create-here.ts";
+import { createHere, createOnRecord, elsewhere, whyOnRecord } from "./create-here.ts";
 import { Decisions, type Inline, nothingDeferred } from "./decisions.ts";
 import type { Decision, DeferralRules } from "./deferral.ts";
 import { dismissUnanswerable } from "./dismiss-unanswerable.ts";
@@ -309,8 +309,8 @@ export class Calls {
         const event = await Promise.race([waited, mail.next()]);
         if (typeof event !== "string") {
           if (isTerminal(event)) {
-            // A task that was only made for the want of a worker here leaves nothing behind, as any call.
-            const isCalls = isOwn && request.idempotencyKey === undefined && !worker.runs(request.entry);
+            // One that was only made for the want of a worker here leaves nothing behind, unless others may have joined it.
+            const isCalls = isOwn && whyOnRecord(request, worker) === elsewhere && !engine.joinsEqual(request);
             const record = isCalls ? { asideId: event.taskId } : { taskId: event.taskId };
             return this.#toEnded({ outcome: outcomeOf(event), note, ...record }, caller);
           }

@@ -33,7 +33,7 @@ export class StoreDispatcher implements Dispatcher {
     this.#store = store;
   }
 
-  offer(): void {}
+  offer(_ticket: string, _delayMs?: number): void {}
 
   next(request: ClaimRequest): Promise<Task | undefined> {
     return this.#store.claim(request);
@@ -43,7 +43,7 @@ export class StoreDispatcher implements Dispatcher {
     return this.#store.onWork(listener);
   }
 
-  setRoom(): void {}
+  setRoom(_hasRoom: boolean): void {}
 
   async close(): Promise<void> {}
 }

@@ -22,6 +22,11 @@ export class WorkerPlaces {
     this.#busy = busy;
   }
 
+  /** True while one more of anybody's would not be more than there are places. */
+  get hasRoom(): boolean {
+    return [...this.#busy(), ...this.#kept].filter(({ isEndless }) => !isEndless).length < this.#ordinary.total;
+  }
+
   /** Whose turn it is; undefined when nobody may have one more. */
   shares(): ClaimShares | undefined {
     const { running, full, fullOfEndless } = this.#full();

@@ -59,6 +59,8 @@ export class Worker {
   readonly #running = new Map<Attempt, Task>();
   readonly #absences: Absences;
   readonly #calls = new Set<HeldCall>();
+  /** Tasks that are being made under this worker's claim, and begin as soon as they are there. */
+  readonly #making = new Set<Promise<unknown>>();
   /** Ids of tasks that are on their way to their clients. */
   readonly #deliveries = new Map<string, { readonly own: Promise<void>; readonly others: Promise<void> }>();
   #begun: Promise<unknown> = Promise.resolve();
@@ -105,11 +107,19 @@ export class Worker {
 
   /** False where a command is run elsewhere. What belongs to somebody else's server is run where its connection is. */
   runs({ command }: CatalogEntry): boolean {
-    return this.#takesWork || command.foreign !== undefined;
+    return this.takesWork || command.foreign !== undefined;
   }
 
-  get #takesWork(): boolean {
+  /** False where what is queued is left to others. */
+  get takesWork(): boolean {
     return this.#options.worksHere !== false;
+  }
+
+  /** Makes a task that may begin here: who stops meanwhile waits for it, and lets it go in good order. */
+  making<T>(make: () => Promise<T>): Promise<T> {
+    const made = make().finally(() => this.#making.delete(made));
+    this.#making.add(made);
+    return made;
   }
 
   /** What it works on right now: calls that somebody waits for, and tasks, whoever began them. */
@@ -171,7 +181,7 @@ export class Worker {
   }
 
   start(): void {
-    if (this.#isStarted || this.isStopped || !this.#takesWork) return;
+    if (this.#isStarted || this.isStopped || !this.takesWork) return;
     this.#isStarted = true;
     this.#stopListening = this.#options.dispatcher.onWork(() => {
       this.#isDry = false;
@@ -216,8 +226,9 @@ export class Worker {
     this.#stopListening?.();
     this.#cancelPoll?.();
     for (const attempt of this.#all()) attempt.leave();
-    // A claim that is just being made is ours to finish too.
+    // A claim that is just being made is ours to finish too, and so is a task.
     await this.#pumped;
+    while (this.#making.size > 0) await Promise.allSettled(this.#making);
     // And a call that has just begun is held within two turns.
     await nextTurn();
     await nextTurn();
@@ -272,7 +283,7 @@ export class Worker {
   async #takeOne(): Promise<boolean> {
     const { dispatcher, project, environment, worker } = this.#options;
     const shares = this.#places.shares();
-    dispatcher.setRoom(shares !== undefined);
+    dispatcher.setRoom(this.#places.hasRoom);
     if (shares === undefined) return false;
     const heard = this.#heard;
     const task = await dispatcher.next({
@@ -316,6 +327,7 @@ export class Worker {
       mayBegin: this.#mayBegin(task.taskId),
     });
     this.#running.set(attempt, task);
+    if (this.isStopped) attempt.leave();
     void attempt.ended.then(() => {
       this.#running.delete(attempt);
       this.#wake();

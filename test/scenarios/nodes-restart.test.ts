@@ -14,7 +14,9 @@ test("a node is taken out, stopped and replaced, and clients that stay connected
   const wire = await clientAt(() => proxy.url, { revision: "2025-11-25", capabilities: { elicitation: {} } });
   for (const client of sdkClients) await client.subscribe();
   let isOver = false;
-  const busy = sdkClients.map((client) => callUntil(client, () => isOver));
+  const answered = sdkClients.map(() => 0);
+  const count = (at: number) => (n: number) => void (answered[at] = n);
+  const busy = sdkClients.map((client, at) => callUntil(client, () => isOver, count(at)));
 
   // One call works on the node that leaves, and one waits there for an answer; the session's stream is held there too.
   proxy.urls.splice(0, 2, leaving.url);
@@ -23,6 +25,9 @@ test("a node is taken out, stopped and replaced, and clients that stay connected
   const call = wire.startCall("work_reading", input);
   await seen("started");
   proxy.urls.splice(0, 1, staying.url);
+  // What was sent to it before is answered, as a balancer lets it be: each has had one more answer than it was waiting for.
+  const before = [...answered];
+  await waitFor(() => answered.every((n, at) => n >= (before[at] ?? 0) + 2));
   const stopping = leaving.stop();
   const { job_id } = handleOf((await call.answer).result as never);
   await stopping;
@@ -44,17 +49,22 @@ test("a node is taken out, stopped and replaced, and clients that stay connected
     });
   expect(starts()).toBe(2);
   next.drop();
-  const before = proxy.sent.length;
-  await waitFor(() => new Set(proxy.sent.slice(before).map(({ url }) => url)).size === 2);
+  const sent = proxy.sent.length;
+  await waitFor(() => new Set(proxy.sent.slice(sent).map(({ url }) => url)).size === 2);
   isOver = true;
   expect(await Promise.all(busy)).toEqual([expect.any(Number), expect.any(Number)]);
 });
 
 /** Calls one after the other; how many were answered. Throws for one that was not as on one node that stays. */
-async function callUntil(client: TestClient, isOver: () => boolean): Promise<number> {
+async function callUntil(
+  client: TestClient,
+  isOver: () => boolean,
+  onAnswer: (count: number) => void,
+): Promise<number> {
   for (let n = 0; ; n++) {
     if (isOver()) return n;
     const answer = await client.call("work_quick", { text: `call ${n}` });
     expect(answer.structuredContent).toMatchObject({ success: true, data: { text: `call ${n}` } });
+    onAnswer(n + 1);
   }
 }

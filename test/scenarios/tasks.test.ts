@@ -18,7 +18,7 @@ const commands = {
      async run({ to }, task) {
        appendFileSync("runs", task.attempt + "\\n");
        task.announce("Counting");
-       for (let done = 1; done <= to; done++) { await sleep(50, undefined, { signal: task.signal }); task.progress({ done, total: to, message: "At " + done }); }
+       for (let done = 1; done <= to; done++) { await sleep(done === 1 ? 500 : 50, undefined, { signal: task.signal }); task.progress({ done, total: to, message: "At " + done }); }
        return { counted: to };
      }`,
     "idempotent: true,",

@@ -111,3 +111,46 @@ test("a worker that takes no work claims nothing, and what is called there waits
   await turns();
   expect([made.task.status, task.status, ends.length]).toEqual(["queued", "queued", 0]);
 });
+
+test("who stops while a task is being made waits for it, and for its run", async () => {
+  const store = new MemoryStore(new FakeClock());
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const create = store.create.bind(store);
+  const { worker, engine, make, ends } = setUp({}, store);
+  worker.start();
+  await turns();
+  vi.spyOn(store, "create").mockImplementation((...given) => promise.then(() => create(...given)));
+  const making = make();
+  await turns();
+  let isStopped = false;
+  const stopped = worker.stop(0).then(() => (isStopped = true));
+  await turns(20);
+  expect(isStopped, "before the task is there").toBe(false);
+  resolve();
+  const { task } = await making;
+  await turns(20);
+  expect(isStopped, "while it runs").toBe(false);
+  for (const end of ends) end();
+  await stopped;
+  expect(await engine.get("ada", task.taskId)).toMatchObject({ status: "completed" });
+});
+
+test("a worker all of whose places are taken says that it has no room, and that it has some when one is free", async () => {
+  const store = new MemoryStore(new FakeClock());
+  const heard: boolean[] = [];
+  class Heard extends StoreDispatcher {
+    override setRoom(hasRoom: boolean) {
+      if (heard.at(-1) !== hasRoom) heard.push(hasRoom);
+    }
+  }
+  const { worker, make, ends } = setUp({ concurrency: 1, dispatcher: new Heard(store) }, store);
+  worker.start();
+  await turns();
+  await make("ada");
+  // Somebody waits behind it, so that the worker looks again.
+  await make("bob");
+  await turns(20);
+  for (const end of ends) end();
+  await turns(20);
+  expect(heard).toEqual([true, false, true]);
+});

@@ -17,6 +17,9 @@ import type { Database } from "./database.ts";
 /** By this name nodes tell each other that a letter was written, as by an id that a task has changed. */
 const lettersTopic = "letters";
 
+/** Letters may be large, and there may be many after a connection was lost. */
+const readAtOnce = 200;
+
 interface SharedParts {
   readonly database: Database;
   /** Tells the other nodes that something of this name has changed. */
@@ -166,7 +169,7 @@ export class PostgresShared implements SharedState, SharedSessions {
   onLetter(node: string, listener: (letter: Letter) => void): () => void {
     const reader = { node, listener };
     this.#readers.add(reader);
-    this.#stopListening ??= this.#parts.onChange(() => this.catchUp(), lettersTopic);
+    this.#stopListening ??= this.#parts.onChange(() => void this.#catchUp(), lettersTopic);
     return () => {
       this.#readers.delete(reader);
       if (this.#readers.size > 0) return;
@@ -176,9 +179,7 @@ export class PostgresShared implements SharedState, SharedSessions {
   }
 
   /** Nothing can be asked without waiting: nodes tell each other at once, so what there is, is on its way. */
-  catchUp(): void {
-    void this.#catchUp();
-  }
+  catchUp(): void {}
 
   watchClosely(isWaiting: boolean): void {
     this.#parts.watchClosely(isWaiting);
@@ -196,9 +197,10 @@ export class PostgresShared implements SharedState, SharedSessions {
     do {
       this.#isAgain = false;
       const rows = await this.#database
-        .query<LetterRow>("lettersAfter", { after: this.#seen ?? 0 })
+        .query<LetterRow>("lettersAfter", { after: this.#seen ?? 0, limit: readAtOnce })
         .catch((): LetterRow[] => []);
       this.#hand(rows);
+      this.#isAgain ||= rows.length === readAtOnce;
     } while (this.#isAgain);
   }
 

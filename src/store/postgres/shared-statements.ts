@@ -81,7 +81,7 @@ export const sessionStatements = {
     on conflict (letter_id) do nothing`,
   lastLetter: "select coalesce(max(number), 0) as number from SCHEMA.letters",
   lettersAfter:
-    "select number, session_id, from_node, to_node, text from SCHEMA.letters where number > :after order by number",
+    "select number, session_id, from_node, to_node, text from SCHEMA.letters where number > :after order by number limit :limit",
   dropLetters: "delete from SCHEMA.letters where to_node = :node and number <= :last",
   sweepLetters: `delete from SCHEMA.letters where posted_at <= ${now} - :livesMs`,
 } as const;
