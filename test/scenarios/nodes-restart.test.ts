@@ -15,8 +15,15 @@ test("a node is taken out, stopped and replaced, and clients that stay connected
   for (const client of sdkClients) await client.subscribe();
   let isOver = false;
   const answered = sdkClients.map(() => 0);
-  const count = (at: number) => (n: number) => void (answered[at] = n);
-  const busy = sdkClients.map((client, at) => callUntil(client, () => isOver, count(at)));
+  const busy = sdkClients.map((client, at) =>
+    callUntil(
+      client,
+      () => isOver,
+      (count) => {
+        answered[at] = count;
+      },
+    ),
+  );
 
   // One call works on the node that leaves, and one waits there for an answer; the session's stream is held there too.
   proxy.urls.splice(0, 2, leaving.url);
