@@ -6,15 +6,24 @@ export interface CutConnection {
   readonly port: number;
   /** The next answer to a statement of this name is lost, and the connection with it. */
   loseAnswerTo(statement: string): void;
+  /** The same, and nobody gets through from then on … */
+  cutOffAt(statement: string): void;
+  /** … until this is called. */
+  heal(): void;
+  /** The next statement of this name stays on its way, and its connection is lost; what is returned lets it arrive. */
+  delay(statement: string): () => void;
   /** How many answers were lost. */
   readonly lost: number;
 }
 
 export async function openCutConnection(port: number): Promise<CutConnection> {
-  let awaited: string | undefined;
+  let awaited: { readonly statement: string; readonly fate: "lose" | "cut off" | "delay" } | undefined;
+  let isShut = false;
+  let arrive = () => {};
   let lost = 0;
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
+    if (isShut) return void client.destroy();
     const upstream = connect(port, "127.0.0.1");
     let isDoomed = false;
     const end = () => {
@@ -28,9 +37,16 @@ export async function openCutConnection(port: number): Promise<CutConnection> {
     }
     client.on("data", (data) => {
       // Statements are carried out by their names, which end with a NUL.
-      if (awaited !== undefined && data.includes(`${awaited}\0`)) {
+      if (awaited !== undefined && data.includes(`${awaited.statement}\0`)) {
+        const { fate } = awaited;
         awaited = undefined;
         isDoomed = true;
+        isShut = fate === "cut off";
+        if (fate === "delay") {
+          arrive = () => upstream.write(data);
+          client.off("close", end);
+          return void client.destroy();
+        }
       }
       upstream.write(data);
     });
@@ -38,6 +54,7 @@ export async function openCutConnection(port: number): Promise<CutConnection> {
       if (!isDoomed) return void client.write(data);
       lost += 1;
       end();
+      if (isShut) for (const socket of sockets) socket.destroy();
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -48,7 +65,17 @@ export async function openCutConnection(port: number): Promise<CutConnection> {
   return {
     port: (server.address() as { port: number }).port,
     loseAnswerTo(statement) {
-      awaited = statement;
+      awaited = { statement, fate: "lose" };
+    },
+    cutOffAt(statement) {
+      awaited = { statement, fate: "cut off" };
+    },
+    heal() {
+      isShut = false;
+    },
+    delay(statement) {
+      awaited = { statement, fate: "delay" };
+      return () => arrive();
     },
     get lost() {
       return lost;

@@ -4,8 +4,11 @@ import { inspect } from "node:util";
 import type pg from "pg";
 import { describe, expect, test, vi } from "vitest";
 import { systemClock } from "../../src/clock.ts";
-import { openLog } from "../../src/log.ts";
+import { openLog, silentLog } from "../../src/log.ts";
 import { openStore, type Store, shownStore } from "../../src/store/open.ts";
+import { parseAddress } from "../../src/store/postgres/address.ts";
+import { Database } from "../../src/store/postgres/database.ts";
+import { UnsettledClaims } from "../../src/store/postgres/unsettled-claims.ts";
 import type { Created } from "../../src/task/store.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
 import { accepted, Bench, done, leaseMs, question } from "../../src/testing/store-cases/bench.ts";
@@ -16,10 +19,26 @@ import { adminOf, newSchema, serverPort, startServer, testPassword, urlOf } from
 const admin = adminOf(serverPort);
 
 /** A store on a schema, closed after the test. */
-async function openAt(url: string): Promise<Bench> {
-  const store = await openStore(url);
-  cleanUp(() => store.close());
-  return new Bench(store, new FakeClock());
+async function openAt(url: string, clock?: FakeClock): Promise<Bench> {
+  const store = await openStore(url, clock && { clock });
+  const bench = new Bench(store, clock ?? new FakeClock());
+  cleanUp(() => inTime(bench, store.close()));
+  return bench;
+}
+
+/** What a promise comes to, while time passes quickly. */
+async function inTime<T>({ clock }: { readonly clock: FakeClock }, promise: Promise<T>): Promise<T> {
+  let isOver = false;
+  const ended = promise.finally(() => (isOver = true));
+  ended.catch(() => undefined);
+  await vi.waitFor(
+    () => {
+      clock.advance(600);
+      expect(isOver).toBe(true);
+    },
+    { timeout: 30_000, interval: 5 },
+  );
+  return await ended;
 }
 
 /** What opening it says; whatever is told of it holds no password. */
@@ -212,6 +231,8 @@ describe("an answer that is lost after the statement was carried out", () => {
     way.loseAnswerTo("claim");
     expect(await bench.claim()).toMatchObject({ taskId: "first", fence: 1 });
     expect([way.lost, (await bench.read("second")).status]).toEqual([1, "queued"]);
+    expect(await bench.claim()).toMatchObject({ taskId: "second", fence: 1 });
+    expect(await bench.read("first")).toMatchObject({ status: "working", fence: 1 });
   });
 
   test("settle, cancel, retryLater, giveBack: it was so, once", async () => {
@@ -259,6 +280,105 @@ describe("an answer that is lost after the statement was carried out", () => {
       false,
     ]);
   });
+});
+
+describe("a claim of which its worker never heard", () => {
+  /** A bench whose time is moved by the test, and the way to its server. */
+  async function cut() {
+    const way = await openCutConnection(await serverPort());
+    const schema = newSchema();
+    const bench = await openAt(urlOf(way.port, schema), new FakeClock());
+    const other = await openAt(urlOf(await serverPort(), schema));
+    return { bench, other, way, schema };
+  }
+
+  /** The worker has claimed a task, was cut off, gave up, and can be reached again. */
+  async function claimInVain({ bench, other, way }: Awaited<ReturnType<typeof cut>>): Promise<void> {
+    way.cutOffAt("claim");
+    await expect(inTime(bench, bench.claim())).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    way.heal();
+    expect([way.lost, (await other.read("t")).status]).toEqual([1, "working"]);
+  }
+
+  test("is given back before its next one, which may take the same task; what it knows of stays its own", async () => {
+    const nodes = await cut();
+    const { bench } = nodes;
+    const running = await bench.begin({ taskId: "running" });
+    await bench.make({ taskId: "t" });
+    await claimInVain(nodes);
+    expect(await inTime(bench, bench.claim())).toMatchObject({ taskId: "t", fence: 2, attempts: 1 });
+    bench.clock.advance(60_000);
+    expect(await inTime(bench, bench.claim())).toBeUndefined();
+    for (const taskId of ["t", "running"]) expect((await bench.read(taskId)).status, taskId).toBe("working");
+    expect(await inTime(bench, bench.store.settle(running, done))).toBe(true);
+  });
+
+  test("is given back while it has no room for another, and others hear of work", async () => {
+    const nodes = await cut();
+    const { bench, other } = nodes;
+    await bench.make({ taskId: "t" });
+    await claimInVain(nodes);
+    const heard: (string | undefined)[] = [];
+    const stops = [other.store.onChange((taskId) => heard.push(taskId)), other.store.onWork(() => heard.push("work"))];
+    expect(await inTime(bench, bench.store.interrupt())).toEqual([]);
+    await vi.waitFor(() => expect(heard).toEqual(expect.arrayContaining(["t", "work"])), { timeout: 30_000 });
+    for (const stop of stops) stop();
+    expect(await other.claim({ worker: "w2" })).toMatchObject({ taskId: "t", attempts: 1, crashes: 0 });
+  });
+
+  test("stays what it is where its task was cancelled meanwhile", async () => {
+    const nodes = await cut();
+    const { bench, other } = nodes;
+    await bench.make({ taskId: "t" });
+    await claimInVain(nodes);
+    await other.store.cancel(other.scope(), "t", "No longer needed.");
+    expect(await inTime(bench, bench.claim())).toBeUndefined();
+    expect((await other.read("t")).status).toBe("cancelled");
+  });
+
+  test("is given back also when it reaches the server long after another one was answered", async () => {
+    const { bench, other, way } = await cut();
+    await bench.make({ taskId: "first" });
+    const arrive = way.delay("claim");
+    expect(await inTime(bench, bench.claim())).toMatchObject({ taskId: "first", fence: 1 });
+    await bench.make({ taskId: "t" });
+    arrive();
+    await vi.waitFor(async () => expect((await other.read("t")).status).toBe("working"), { timeout: 30_000 });
+    bench.clock.advance(60_000);
+    expect(await inTime(bench, bench.claim())).toMatchObject({ taskId: "t", fence: 2, attempts: 1 });
+    expect(await other.read("first")).toMatchObject({ status: "working", fence: 1 });
+  });
+});
+
+test("What was made and claimed for somebody who was told that it was not is removed; with a key it waits for him.", async () => {
+  const schema = newSchema();
+  const url = urlOf(await serverPort(), schema);
+  const bench = await openAt(url);
+  const claim = { worker: "w1", leaseMs };
+  await bench.create({ taskId: "plain" }, { claim });
+  await bench.create({ taskId: "keyed", idempotencyKey: "k" }, { claim });
+  await bench.journal({ taskId: "call" });
+  await bench.create({ taskId: "known" }, { claim });
+  const { rows } = await (await admin()).query<{ claim_id: string }>(
+    `select claim_id from ${schema}.tasks where task_id <> 'known'`,
+  );
+  const database = new Database(parseAddress(url), bench.clock, silentLog);
+  cleanUp(() => database.close());
+  const unsettled = new UnsettledClaims(database, bench.clock);
+  unsettled.add(
+    "w1",
+    rows.map((row) => row.claim_id),
+    true,
+  );
+  const { released, forgotten } = await unsettled.settle();
+  expect([released, forgotten.toSorted()]).toEqual([["keyed"], ["call", "plain"]]);
+  const { tasks } = await bench.store.list(bench.scope(), { limit: 9, withCalls: true });
+  expect(tasks.map(({ taskId, status }) => [taskId, status])).toEqual([
+    ["known", "working"],
+    ["keyed", "queued"],
+  ]);
+  bench.clock.advance(60_000);
+  expect(await unsettled.settle()).toEqual({ released: [], forgotten: [] });
 });
 
 test("A write whose connection is ended in the middle is written once it can be.", async () => {

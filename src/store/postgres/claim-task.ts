@@ -1,8 +1,10 @@
 import { createId } from "../../ids.ts";
 import type { ClaimRequest } from "../../task/store.ts";
 import type { Task } from "../../task/task.ts";
-import type { Database } from "./database.ts";
-import { fromEnvironment, fromShares, type PostgresRow, toTask } from "./task-rows.ts";
+import type { Database, Query } from "./database.ts";
+import { fromEnvironment, fromShares, type PostgresRow, type PostgresValues, toTask } from "./task-rows.ts";
+import { isLost } from "./trouble.ts";
+import type { UnsettledClaims } from "./unsettled-claims.ts";
 
 interface ClaimedRow extends Omit<PostgresRow, "task_id"> {
   /** Null when nothing was taken … */
@@ -11,22 +13,47 @@ interface ClaimedRow extends Omit<PostgresRow, "task_id"> {
   readonly seen: boolean;
 }
 
-/** Takes a task, in one statement; again, where others on other nodes took what was seen. */
-export function claimTask(database: Database, request: ClaimRequest): Promise<Task | undefined> {
-  const { project, worker, leaseMs, taskId, except = [], shares } = request;
-  const environment = fromEnvironment(request.environment);
-  const claim = { project, worker, leaseMs, environment, except, claimId: createId() };
-  return database.patiently(async (query, isAgain) => {
-    // The worker keeps the leases of all that it has claimed: what it does not know of would be held for ever.
-    const found = isAgain ? await query<PostgresRow>("wasClaimed", claim) : [];
-    if (found[0] !== undefined) return toTask(found[0]);
-    for (;;) {
-      const [row] = await (taskId === undefined
-        ? query<ClaimedRow>("claim", { ...claim, ...fromShares(shares) })
-        : query<ClaimedRow>("claimNamed", { ...claim, taskId }));
-      if (row === undefined) return undefined;
-      if (row.task_id !== null) return toTask(row as PostgresRow);
-      if (!row.seen) return undefined;
-    }
-  });
+interface FoundRow extends PostgresRow {
+  readonly claim_id: string;
+}
+
+/**
+ * Takes a task, in one statement; again, where others on other nodes took what was seen. Every try has an id of its
+ * own: what one takes whose answer was lost is found by it, now or, when nobody can any more, by those who look later.
+ */
+export async function claimTask(
+  database: Database,
+  unsettled: UnsettledClaims,
+  request: ClaimRequest,
+): Promise<Task | undefined> {
+  const { project, worker, leaseMs, except = [] } = request;
+  const claim = { project, worker, leaseMs, environment: fromEnvironment(request.environment), except };
+  const lost = new Set<string>();
+  try {
+    return await database.patiently(async (query) => {
+      const [found] = lost.size > 0 ? await query<FoundRow>("wasClaimed", { worker, claimIds: [...lost] }) : [];
+      if (found !== undefined) {
+        lost.delete(found.claim_id);
+        return toTask(found);
+      }
+      const claimId = createId();
+      return await take(query, request, { ...claim, claimId }).catch((error: unknown) => {
+        if (isLost(error)) lost.add(claimId);
+        throw error;
+      });
+    });
+  } finally {
+    unsettled.add(worker, [...lost]);
+  }
+}
+
+async function take(query: Query, { taskId, shares }: ClaimRequest, values: PostgresValues): Promise<Task | undefined> {
+  for (;;) {
+    const [row] = await (taskId === undefined
+      ? query<ClaimedRow>("claim", { ...values, ...fromShares(shares) })
+      : query<ClaimedRow>("claimNamed", { ...values, taskId }));
+    if (row === undefined) return undefined;
+    if (row.task_id !== null) return toTask(row as PostgresRow);
+    if (!row.seen) return undefined;
+  }
 }

@@ -122,7 +122,14 @@ const statements = {
       where task_id = :taskId and status = 'queued' and project = :project and not_before <= ${now} and task_id <> all(:except::text[]) and ${fits}
       returning ${columns})
     select taken.*, input, false as seen from taken join SCHEMA.inputs as i on i.number = taken.number`,
-  wasClaimed: `select ${whole} where worker = :worker and claim_id = :claimId and ${live}`,
+  wasClaimed: `select claim_id, ${whole} where worker = :worker and claim_id = any(:claimIds::text[]) and ${live} limit 1`,
+  releaseUnsettled: `
+    update SCHEMA.tasks set status = ${waitingStatus}, ${released}, attempts = attempts - 1, not_before = ${now}, ${changed}
+    where worker = any(:workers::text[]) and claim_id = any(:claimIds::text[]) and ${live} and not is_call returning task_id`,
+  /** What has a key is kept: who comes again with it means this one. */
+  forgetUnsettled: `
+    delete from SCHEMA.tasks
+    where worker = any(:workers::text[]) and claim_id = any(:claimIds::text[]) and ${live} and (is_call or idempotency_key is null) returning task_id`,
 
   renew: `update SCHEMA.tasks set lease_until = ${now} + :leaseMs where worker = :worker and ${live} and ${quickly}`,
   report: `

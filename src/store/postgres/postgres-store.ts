@@ -38,6 +38,7 @@ import { PostgresShared } from "./postgres-shared.ts";
 import type { StatementName } from "./postgres-statements.ts";
 import { recordDurations } from "./record-durations.ts";
 import { fromEnvironment, fromRules, type PostgresRow, type PostgresValues, toTask } from "./task-rows.ts";
+import { UnsettledClaims } from "./unsettled-claims.ts";
 
 /** Rows that go at once, so that nobody waits long for those that are locked meanwhile. */
 const removedAtOnce = 250;
@@ -48,12 +49,14 @@ export class PostgresStore implements TaskStore {
   readonly #log: Logger;
   readonly #listeners = new Listeners();
   readonly #elsewhere: NodeNews;
+  readonly #unsettled: UnsettledClaims;
   readonly shared: SharedState;
 
   constructor(url: string, clock: Clock, log: Logger) {
     this.#log = log;
     this.#database = new Database(parseAddress(url), clock, log);
     this.#elsewhere = new NodeNews(this.#database, clock, this.#listeners);
+    this.#unsettled = new UnsettledClaims(this.#database, clock);
     this.shared = new PostgresShared({
       database: this.#database,
       tell: (name) => this.#elsewhere.tell(name, false),
@@ -118,7 +121,8 @@ export class PostgresStore implements TaskStore {
   }
 
   async claim(request: ClaimRequest): Promise<Task | undefined> {
-    const task = await claimTask(this.#database, request);
+    await this.#settleClaims();
+    const task = await claimTask(this.#database, this.#unsettled, request);
     if (task !== undefined) this.#changed(task.taskId);
     return task;
   }
@@ -191,6 +195,7 @@ export class PostgresStore implements TaskStore {
   }
 
   async interrupt(worker?: string): Promise<readonly string[]> {
+    await this.#settleClaims();
     const ids = await this.#ids("interrupt", { ...interruptedWords(), worker: worker ?? null });
     for (const id of ids) this.#changed(id, true);
     return ids;
@@ -240,6 +245,13 @@ export class PostgresStore implements TaskStore {
     this.#listeners.clear();
     await this.#elsewhere.stop();
     await this.#database.close();
+  }
+
+  /** Whoever has room, here or elsewhere, may have what this node has claimed without hearing of it. */
+  async #settleClaims(): Promise<void> {
+    const { released, forgotten } = await this.#unsettled.settle();
+    for (const taskId of released) this.#changed(taskId, true);
+    for (const taskId of forgotten) this.#changed(taskId);
   }
 
   async #find(name: StatementName, values: PostgresValues): Promise<Task | undefined> {
