@@ -21,8 +21,10 @@ interface MadeRow extends PostgresRow {
 export function createTask(database: Database, fresh: NewTask, options: CreateOptions): Promise<Making> {
   if (fresh.isCall && options.claim === undefined)
     throw new Error("A call is journalled by whoever runs it, so it needs a claim.");
+  const input = JSON.stringify(fresh.input ?? {});
   const values = {
     ...fromNewTask(fresh, options.claim),
+    input,
     joinsEqual: options.joinsEqual,
     maxLive: toLimit(options.maxLive),
     maxWaiting: toLimit(options.maxWaiting),
@@ -30,9 +32,14 @@ export function createTask(database: Database, fresh: NewTask, options: CreateOp
     keepBytes: options.keeps === undefined ? null : toLimit(options.keeps.bytes),
     claimId: options.claim === undefined ? null : createId(),
   };
-  return database.patiently(async (query, isAgain) => {
-    const made = isAgain ? await findMade(query, values) : undefined;
-    for (let making = made; ; making = await make(query, values)) if (making !== undefined) return making;
+  return database.share({
+    // Whoever makes tasks for a caller locks out others who do.
+    order: `0 ${fresh.caller}`,
+    bytes: input.length,
+    act: async (query, isAgain) => {
+      const made = isAgain ? await findMade(query, values) : undefined;
+      for (let making = made; ; making = await make(query, values)) if (making !== undefined) return making;
+    },
   });
 }
 

@@ -147,8 +147,15 @@ export class PostgresStore implements TaskStore {
 
   async settle(claim: Claim, outcome: TaskOutcome): Promise<boolean> {
     const statusMessage = outcome.ending === "completed" ? null : outcome.message;
-    const values = { ...claim, status: outcome.ending, outcome: JSON.stringify(outcome), statusMessage };
-    return this.#told(claim.taskId, await this.#write("settle", values, "wasSettled"));
+    const json = JSON.stringify(outcome);
+    const values = { ...claim, status: outcome.ending, outcome: json, statusMessage };
+    const isSettled = await this.#database.share({
+      order: `1 ${claim.taskId}`,
+      bytes: json.length,
+      act: async (query, isAgain) =>
+        (await query("settle", values)).length > 0 || (isAgain && (await query("wasSettled", values)).length > 0),
+    });
+    return this.#told(claim.taskId, isSettled);
   }
 
   async retryLater(claim: Claim, delayMs: number, why: string): Promise<boolean> {
