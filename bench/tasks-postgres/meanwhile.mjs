@@ -7,7 +7,8 @@ let done = 0;
 const end = told("end");
 const engine = await openEngine(url, {
   queue: url,
-  concurrency: width,
+  // Who makes what it runs has places to spare: one is free again a moment after its task was seen to end.
+  concurrency: role === "both" ? 3 * width : width,
   maxLive: count,
   worksHere: role !== "make",
   onRun: () => {

@@ -6,6 +6,7 @@ import { silentLog } from "../../src/log.ts";
 import { openDispatcher } from "../../src/queue/open-dispatcher.ts";
 import { openStore } from "../../src/store/open.ts";
 import { createHere } from "../../src/task/create-here.ts";
+import { EndedTasks } from "../../src/task/ended.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { Worker } from "../../src/task/worker.ts";
@@ -37,7 +38,8 @@ export async function openEngine(file, { concurrency = 16, maxLive, queue = "sto
   const store = await openStore(file);
   const dispatcher = await openDispatcher(store, { queue, project, clock: systemClock, log: silentLog });
   const history = new History(store, systemClock);
-  const shared = { store, dispatcher, history, clock: systemClock, log: silentLog, project };
+  const ended = new EndedTasks();
+  const shared = { store, dispatcher, history, ended, clock: systemClock, log: silentLog, project };
   const engine = new Engine({ ...shared, ...(maxLive !== undefined && { maxLive }) });
   const find = (name) => {
     onRun?.();

@@ -1,4 +1,4 @@
-import { type Clock, within } from "../clock.ts";
+import { type Clock, sleep, within } from "../clock.ts";
 import { messageOf } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Dispatcher } from "../task/dispatcher.ts";
@@ -18,7 +18,9 @@ export interface BullDispatcherOptions {
 /** Who hears nothing looks at the store itself this often: tickets may be lost. */
 const lookMs = 5_000;
 /** Of many that are offered at once so many wake somebody; who is full passes on that there is more. */
-const ticketsAtOnce = 4;
+const ticketsAtOnce = 2;
+/** While tickets come one after the other, the next ones wait this long, so that a few do for all that is made meanwhile. */
+const paceMs = 20;
 /** Who has been full for this long takes no more tickets, so that others get them. */
 const fullMs = 200;
 /** A queue that could not be reached is tried again after this time. */
@@ -59,6 +61,8 @@ export class BullDispatcher implements Dispatcher {
     if (this.#isClosed) return;
     if (delayMs > 0) void this.#add([ticket], delayMs);
     else {
+      // Who makes it may be who runs it: nothing has to come back from the queue for that.
+      this.#wake();
       this.#offered.push(ticket);
       this.#adding ??= this.#addOffered().finally(() => (this.#adding = undefined));
     }
@@ -112,8 +116,12 @@ export class BullDispatcher implements Dispatcher {
 
   /** A ticket has come. Must not throw: what is left of it would come again. */
   async #take(): Promise<void> {
-    this.#dryUntil = 0;
     if (!this.#hasRoom) this.#passOn();
+    this.#wake();
+  }
+
+  #wake(): void {
+    this.#dryUntil = 0;
     for (const listener of this.#listeners) listener();
   }
 
@@ -134,6 +142,7 @@ export class BullDispatcher implements Dispatcher {
       const offered = this.#offered;
       this.#offered = [];
       await this.#add(offered.slice(-ticketsAtOnce), 0);
+      if (this.#offered.length > 0 && !this.#isClosed) await sleep(this.#options.clock, paceMs);
     }
   }
 

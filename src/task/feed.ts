@@ -1,8 +1,12 @@
+import { nextTurn } from "../clock.ts";
 import type { CallerScope, TaskStore } from "./store.ts";
-import { isTerminal, type Task } from "./task.ts";
+import { type EndedTask, isTerminal, type Task } from "./task.ts";
 
 /** What it takes to wait for a task. */
-export type WatchedStore = Pick<TaskStore, "get" | "onChange" | "watchClosely">;
+export interface WatchedStore extends Pick<TaskStore, "get" | "onChange" | "watchClosely"> {
+  /** How it ended, where that is known without asking the store: what has ended in this process. */
+  ended?(scope: CallerScope, taskId: string): EndedTask | undefined;
+}
 
 /**
  * Waits until a task satisfies `until`; undefined when there is no such task, or no longer. Rejects with the signal's
@@ -26,7 +30,8 @@ export async function waitForTask(
     for (;;) {
       options.signal?.throwIfAborted();
       const current = wake;
-      const task = await feed.read(scope);
+      // Who has seen it live may be told its end from memory; it might have been removed for anybody else.
+      const task = (seen > 0 ? store.ended?.(scope, taskId) : undefined) ?? (await feed.read(scope));
       if (task === undefined) return undefined;
       if (task.version !== seen) options.onTask?.(task);
       seen = task.version;
@@ -97,7 +102,9 @@ class Feed {
 
   #changed(): void {
     this.#reading = undefined;
-    this.#wake([...this.#waiting]);
+    if (this.#store.ended === undefined) this.#wake([...this.#waiting]);
+    // Whoever ran it here remembers its end a moment after the store has it.
+    else void nextTurn().then(() => this.#wake([...this.#waiting]));
   }
 
   #wake(waiting: (() => void)[]): void {

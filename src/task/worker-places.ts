@@ -24,7 +24,12 @@ export class WorkerPlaces {
 
   /** True while one more of anybody's would not be more than there are places. */
   get hasRoom(): boolean {
-    return [...this.#busy(), ...this.#kept].filter(({ isEndless }) => !isEndless).length < this.#ordinary.total;
+    return this.#taken() < this.#ordinary.total;
+  }
+
+  /** True while more than half of the places are free: who takes one of these keeps nobody in the queue waiting. */
+  get isRoomy(): boolean {
+    return this.#taken() * 2 < this.#ordinary.total;
   }
 
   /** Whose turn it is; undefined when nobody may have one more. */
@@ -47,6 +52,10 @@ export class WorkerPlaces {
     if (list === "everybody" || list.includes(occupant.caller)) return undefined;
     this.#kept.add(occupant);
     return () => void this.#kept.delete(occupant);
+  }
+
+  #taken(): number {
+    return [...this.#busy(), ...this.#kept].filter(({ isEndless }) => !isEndless).length;
   }
 
   #full() {

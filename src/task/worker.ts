@@ -162,7 +162,8 @@ export class Worker {
    * wait in the queue, for a place or behind others.
    */
   keepPlace(occupant: Occupant): KeptPlace | undefined {
-    const giveBack = this.#isStarted && this.#isDry ? this.#places.keep(occupant) : undefined;
+    const isFree = this.#isDry || (!occupant.isEndless && this.#places.isRoomy);
+    const giveBack = this.#isStarted && isFree ? this.#places.keep(occupant) : undefined;
     if (giveBack === undefined) return undefined;
     return {
       claim: this.claim,

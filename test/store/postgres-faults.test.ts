@@ -282,6 +282,32 @@ describe("an answer that is lost after the statement was carried out", () => {
   });
 });
 
+test("Of tasks that share a transaction whose answer was lost each is there once, and so is what they came to.", async () => {
+  const way = await openCutConnection(await serverPort());
+  const schema = newSchema();
+  const bench = await openAt(urlOf(way.port, schema));
+  await bench.begin({ taskId: "before" });
+  const names = Array.from({ length: 12 }, (_, n) => `t${n}`);
+  const claim = { worker: "w1", leaseMs };
+  way.loseAnswerTo("create");
+  const made = await Promise.all(names.map((taskId) => bench.create({ taskId }, { claim })));
+  expect(made.map(({ kind }) => kind)).toEqual(names.map(() => "created"));
+  way.loseAnswerTo("settle");
+  const settled = await Promise.all(names.map((taskId) => bench.store.settle({ taskId, fence: 1 }, done)));
+  expect([way.lost, new Set(settled)]).toEqual([2, new Set([true])]);
+  const { rows } = await (await admin()).query<{ tasks: number; outcomes: number }>(
+    `select (select count(*)::int from ${schema}.tasks where status = 'completed') as tasks, (select count(*)::int from ${schema}.outcomes) as outcomes`,
+  );
+  expect(rows).toEqual([{ tasks: 12, outcomes: 12 }]);
+});
+
+test("One of them that cannot be written does not keep the others from it.", async () => {
+  const bench = await openAt(urlOf(await serverPort()));
+  await bench.create({ taskId: "there" });
+  const made = await Promise.allSettled(["a", "there", "b"].map((taskId) => bench.create({ taskId })));
+  expect(made.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+});
+
 describe("a claim of which its worker never heard", () => {
   /** A bench whose time is moved by the test, and the way to its server. */
   async function cut() {
@@ -324,6 +350,19 @@ describe("a claim of which its worker never heard", () => {
     await vi.waitFor(() => expect(heard).toEqual(expect.arrayContaining(["t", "work"])), { timeout: 30_000 });
     for (const stop of stops) stop();
     expect(await other.claim({ worker: "w2" })).toMatchObject({ taskId: "t", attempts: 1, crashes: 0 });
+  });
+
+  test("is removed where the task was to be made with it, and who wanted that was told that it was not", async () => {
+    const { bench, other, way } = await cut();
+    const make = (taskId: string) => bench.create({ taskId }, { claim: { worker: "w1", leaseMs } });
+    await make("first");
+    way.cutOffAt("create");
+    await expect(inTime(bench, make("t"))).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    way.heal();
+    expect([way.lost, (await other.read("t")).status]).toEqual([1, "working"]);
+    await inTime(bench, make("second"));
+    const { tasks } = await other.store.list(bench.scope(), { limit: 9 });
+    expect(tasks.map(({ taskId }) => taskId)).toEqual(["second", "first"]);
   });
 
   test("stays what it is where its task was cancelled meanwhile", async () => {

@@ -65,7 +65,8 @@ test("where it has none, a task waits in the queue until one is free", async () 
   expect(await engine.get("eve", made[2]?.task.taskId)).toMatchObject({ status: "working" });
 });
 
-test("nobody jumps a queue of which the worker has heard and that it has not looked at yet", async () => {
+/** A worker that has heard of bob's task, which was made elsewhere, and is about to look. */
+async function setUpWithQueue(concurrency: number) {
   let gate = Promise.resolve();
   const store = new MemoryStore(new FakeClock());
   class Gated extends StoreDispatcher {
@@ -73,18 +74,32 @@ test("nobody jumps a queue of which the worker has heard and that it has not loo
       return gate.then(() => super.next(request));
     }
   }
-  const { worker, engine, request, make } = setUp({ dispatcher: new Gated(store) }, store);
-  worker.start();
+  const parts = setUp({ dispatcher: new Gated(store), concurrency }, store);
+  parts.worker.start();
+  await turns();
+  await parts.make("eve");
   await turns();
   const { promise, resolve } = Promise.withResolvers<void>();
   gate = promise;
-  // Made elsewhere: the worker hears of it, and is about to look.
-  await engine.create(request("bob"));
+  await parts.engine.create(parts.request("bob"));
+  return { ...parts, look: resolve };
+}
+
+test("nobody jumps a queue of which the worker has heard and that it has not looked at yet, where places are few", async () => {
+  const { make, engine, look } = await setUpWithQueue(2);
   const { task } = await make("ada");
   expect(task.status).toBe("queued");
-  resolve();
+  look();
   await turns(20);
   expect(await engine.get("ada", task.taskId)).toMatchObject({ status: "working" });
+});
+
+test("while more than half of the places are free, a task begins at once whatever is queued: there is room for that too", async () => {
+  const { make, engine, look } = await setUpWithQueue(3);
+  expect((await make("ada")).task.status).toBe("working");
+  look();
+  await turns(20);
+  expect((await engine.list("bob")).tasks).toMatchObject([{ status: "working" }]);
 });
 
 test("a place that was kept for a task that is refused is free again", async () => {

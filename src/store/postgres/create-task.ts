@@ -3,6 +3,7 @@ import type { Created, CreateOptions } from "../../task/store.ts";
 import type { NewTask } from "../../task/task.ts";
 import type { Database, Query } from "./database.ts";
 import { fromNewTask, type PostgresRow, type PostgresValues, toTask } from "./task-rows.ts";
+import type { UnsettledClaims } from "./unsettled-claims.ts";
 
 /** What was made, or is there instead; and the ids of what had to go for it. */
 export interface Making {
@@ -18,22 +19,41 @@ interface MadeRow extends PostgresRow {
 }
 
 /** Makes a task, unless there is something instead of it, in one statement. */
-export function createTask(database: Database, fresh: NewTask, options: CreateOptions): Promise<Making> {
+export async function createTask(
+  database: Database,
+  unsettled: UnsettledClaims,
+  fresh: NewTask,
+  options: CreateOptions,
+): Promise<Making> {
   if (fresh.isCall && options.claim === undefined)
     throw new Error("A call is journalled by whoever runs it, so it needs a claim.");
+  const claimId = options.claim === undefined ? null : createId();
+  const input = JSON.stringify(fresh.input ?? {});
   const values = {
     ...fromNewTask(fresh, options.claim),
+    input,
     joinsEqual: options.joinsEqual,
     maxLive: toLimit(options.maxLive),
     maxWaiting: toLimit(options.maxWaiting),
     keepCount: options.keeps === undefined ? null : toLimit(options.keeps.count),
     keepBytes: options.keeps === undefined ? null : toLimit(options.keeps.bytes),
-    claimId: options.claim === undefined ? null : createId(),
+    claimId,
   };
-  return database.patiently(async (query, isAgain) => {
-    const made = isAgain ? await findMade(query, values) : undefined;
-    for (let making = made; ; making = await make(query, values)) if (making !== undefined) return making;
-  });
+  try {
+    return await database.share({
+      // Whoever makes tasks for a caller locks out others who do.
+      order: `0 ${fresh.caller}`,
+      bytes: input.length,
+      act: async (query, isAgain) => {
+        const made = isAgain ? await findMade(query, values) : undefined;
+        for (let making = made; ; making = await make(query, values)) if (making !== undefined) return making;
+      },
+    });
+  } catch (error) {
+    // Whoever wanted it is told that it was not made, and would never run it.
+    if (options.claim !== undefined && claimId !== null) unsettled.add(options.claim.worker, [claimId], true);
+    throw error;
+  }
 }
 
 /** Undefined when what was there instead went away in that instant. */

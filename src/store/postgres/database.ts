@@ -9,6 +9,7 @@ import { DatabaseClock } from "./database-clock.ts";
 import { inspectServer } from "./inspect.ts";
 import { migrate } from "./migrate-schema.ts";
 import { prepareTexts, type StatementName } from "./postgres-statements.ts";
+import { SharedTransactions, type SharedWrite } from "./shared-transactions.ts";
 import type { PostgresValue, PostgresValues } from "./task-rows.ts";
 import { isLost, isPassing, toTrouble, unavailable } from "./trouble.ts";
 
@@ -30,6 +31,11 @@ export class Database {
   readonly #pool: pg.Pool;
   readonly #texts: ReturnType<typeof prepareTexts>;
   readonly #running = new Set<Promise<unknown>>();
+  readonly #shared = new SharedTransactions({
+    transact: (acts) => this.#transact(acts),
+    alone: (act, isAgain) => this.#insist(act, isAgain),
+    isLost,
+  });
   #opening: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
   #lastTold: { readonly message: string; readonly at: number } | undefined;
@@ -42,7 +48,8 @@ export class Database {
     this.#prepare = prepare;
     this.#texts = prepareTexts(address.schema);
     this.time = new DatabaseClock(clock);
-    this.#pool = new pg.Pool({ ...connectionTerms(address.access), max: address.poolSize, idleTimeoutMillis: 30_000 });
+    const terms = { ...connectionTerms(address.access), pipeline: true };
+    this.#pool = new pg.Pool({ ...terms, max: address.poolSize, idleTimeoutMillis: 30_000 });
     // One that breaks while idle is replaced when it is needed; one that breaks in use fails what it is used for.
     this.#pool.on("error", () => undefined);
     this.#pool.on("connect", (client) => client.on("error", () => undefined));
@@ -97,9 +104,18 @@ export class Database {
    * Does something, and again while the database is away, for a while. `isAgain` when an earlier try may have been
    * carried out although its answer never came.
    */
-  async patiently<T>(act: (query: Query, isAgain: boolean) => Promise<T>): Promise<T> {
+  patiently<T>(act: (query: Query, isAgain: boolean) => Promise<T>): Promise<T> {
+    return this.#untilOver(() => this.#insist(act));
+  }
+
+  /** The same for a write that may share its transaction with others of this node. */
+  share<T>(write: SharedWrite<T>): Promise<T> {
+    return this.#untilOver(() => this.#shared.write(write));
+  }
+
+  async #untilOver<T>(start: () => Promise<T>): Promise<T> {
     if (this.isClosed) throw unavailable(this.address.shown, "it is closed");
-    const running = this.#insist(act);
+    const running = start();
     this.#running.add(running);
     try {
       return await running;
@@ -108,9 +124,9 @@ export class Database {
     }
   }
 
-  async #insist<T>(act: (query: Query, isAgain: boolean) => Promise<T>): Promise<T> {
+  async #insist<T>(act: (query: Query, isAgain: boolean) => Promise<T>, wasTried = false): Promise<T> {
     const startedAt = this.#clock.monotonic();
-    let isAgain = false;
+    let isAgain = wasTried;
     for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 2, 500)) {
       try {
         await this.#ready();
@@ -128,11 +144,34 @@ export class Database {
     return this.patiently((query) => query<Row>(name, values));
   }
 
-  async #once<T>(act: (query: Query) => Promise<T>): Promise<T> {
+  /** One statement of each, sent without waiting for any; false when all of it was undone. */
+  async #transact(acts: readonly ((query: Query) => Promise<unknown>)[]): Promise<boolean> {
+    await this.#ready();
+    const [only] = acts;
+    if (acts.length === 1 && only !== undefined) return await this.#once(only).then(() => true);
+    return await this.#onClient(async (client) => {
+      let isSent = false;
+      const query = this.#queryOn(client);
+      const queryOnce: Query = (name, values) =>
+        isSent ? Promise.reject(new Error("The transaction is over.")) : query(name, values);
+      const begun = client.query("begin");
+      const acting = acts.map((act) => act(queryOnce));
+      isSent = true;
+      const [ended] = await Promise.allSettled([client.query("commit"), begun, ...acting]);
+      if (ended.status === "rejected") throw ended.reason;
+      return ended.value.command === "COMMIT";
+    });
+  }
+
+  #once<T>(act: (query: Query) => Promise<T>): Promise<T> {
+    return this.#onClient((client) => act(this.#queryOn(client)));
+  }
+
+  async #onClient<T>(act: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     const client = await this.#pool.connect();
     let broken = false;
     try {
-      return await act(this.#queryOn(client));
+      return await act(client);
     } catch (error) {
       broken = isLost(error);
       throw error;

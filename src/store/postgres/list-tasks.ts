@@ -8,12 +8,12 @@ import { fromEnvironment, type PostgresRow, toTask } from "./task-rows.ts";
 export async function readPage(database: Database, caller: string, filter: ListFilter): Promise<TaskPage> {
   const before = filter.cursor === undefined ? Number.MAX_SAFE_INTEGER : fromCursor(caller, filter.cursor);
   if (before === undefined) throw new BadCursor();
-  const rows = await database.query<PostgresRow>("list", {
+  const rows = await database.query<PostgresRow>(filter.statuses === undefined ? "list" : "listByStatus", {
     caller,
     before,
     project: filter.project ?? null,
     environment: fromEnvironment(filter.environment),
-    statuses: filter.statuses ?? null,
+    statuses: [...new Set(filter.statuses)],
     withCalls: filter.withCalls === true,
     limit: filter.limit + 1,
   });

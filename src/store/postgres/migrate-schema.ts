@@ -4,9 +4,10 @@ import { pendingMigrations } from "../migrate.ts";
 import { copyingTable, unfinishedCopy } from "../unfinished.ts";
 import { tasks } from "./migrations/001-first-schema.ts";
 import { sessions } from "./migrations/002-sessions.ts";
+import { indexes } from "./migrations/003-indexes.ts";
 import { unavailable } from "./trouble.ts";
 
-const migrations = { statements: [tasks, sessions] };
+const migrations = { statements: [tasks, sessions, indexes] };
 /** What this program brings every schema to. */
 export const knownVersion = migrations.statements.length;
 /** Ours, so nobody else's by accident. */

@@ -9,6 +9,9 @@ import { sessionStatements } from "./shared-statements.ts";
 const now = "SCHEMA.now_ms()";
 const live = "finished_at is null";
 const holds = "task_id = :taskId and fence = :fence and worker is not null and finished_at is null";
+const own = "task_id = :taskId and caller = :caller";
+/** Lists have an index that nothing else can take: of tables that are new the planner knows nothing, and would read all that a caller has for one task. */
+const ofCaller = "(caller || '') = :caller";
 /** Open questions outlive the worker that asked them. */
 const waitingStatus = "case when open_questions > 0 then 'input_required' else 'queued' end";
 const fits = "SCHEMA.fits(environment, :environment)";
@@ -25,9 +28,13 @@ const columns = [
   ..."lease_until progress questions created_at updated_at started_at finished_at expires_at is_call".split(" "),
   ..."progress_token door folder is_endless is_proven environment client".split(" "),
 ].join(", ");
-const whole = `${columns.replace("number", "t.number")}, i.input, o.outcome from SCHEMA.tasks as t
-    left join SCHEMA.inputs as i on i.number = t.number left join SCHEMA.outcomes as o on o.number = t.number`;
+/** Looked up one by one: of tables that are new the planner knows nothing, and would read a join's other side as a whole. */
+const inputOf = (task: string) => `(select input from SCHEMA.inputs as i where i.number = ${task}.number) as input`;
+const whole = `${columns}, ${inputOf("t")}, (select outcome from SCHEMA.outcomes as o where o.number = t.number) as outcome
+    from SCHEMA.tasks as t`;
 
+const listed = `${ofCaller} and number < :before and (expires_at is null or expires_at > ${now})
+      and (:project::text is null or project = :project) and ${fits} and (:withCalls or not is_call or finished_at is not null)`;
 const claimed = `
       status = 'working', fence = fence + 1, attempts = attempts + 1, worker = :worker, lease_until = ${now} + :leaseMs, claim_id = :claimId,
       started_at = coalesce(started_at, ${now}), status_message = null, ${changed}`;
@@ -65,25 +72,24 @@ const statements = {
       where :keepCount::bigint is not null and not exists (select 1 from instead) and number in (
         select number
         from (select number, row_number() over latest as place, sum(bytes + octet_length(questions)) over latest as size
-              from SCHEMA.tasks where caller = :caller and finished_at is not null
+              from SCHEMA.tasks where ${ofCaller} and finished_at is not null
               window latest as (order by finished_at desc, number desc rows unbounded preceding)) as own
         where place > :keepCount or size > :keepBytes)
       returning task_id)
     select instead.*, made.*, array(select task_id from forgotten) as forgotten
     from (select 1) as one left join instead on true left join made on true`,
-  wasCreated: `select ${whole} where task_id = :taskId and caller = :caller`,
+  wasCreated: `select ${whole} where ${own}`,
 
   find: `select ${whole} where task_id = :taskId`,
-  findEqual: `select ${whole} where caller = :caller and project = :project and digest = :digest and ${live} and not is_call and ${fits} order by t.number limit 1`,
-  get: `select ${whole} where task_id = :taskId and caller = :caller and (expires_at is null or expires_at > ${now})`,
+  /** The sum keeps the planner from walking through all of the caller's in their order. */
+  findEqual: `select ${whole} where caller = :caller and project = :project and digest = :digest and ${live} and not is_call and ${fits} order by number + 0 limit 1`,
+  get: `select ${whole} where ${own} and (expires_at is null or expires_at > ${now})`,
   versions: "select task_id, version from SCHEMA.tasks where task_id = any(:taskIds::text[])",
-  list: `
-    select ${columns} from SCHEMA.tasks
-    where caller = :caller and number < :before and (expires_at is null or expires_at > ${now})
-      and (:project::text is null or project = :project)
-      and (:statuses::text[] is null or status = any(:statuses))
-      and ${fits}
-      and (:withCalls or not is_call or finished_at is not null)
+  list: `select ${columns} from SCHEMA.tasks where ${listed} order by number desc limit :limit`,
+  /** Of each status only the newest are looked at: one that no task has costs nothing. */
+  listByStatus: `
+    select found.* from unnest(:statuses::text[]) as wanted (status) cross join lateral (
+      select ${columns} from SCHEMA.tasks where status = wanted.status and ${listed} order by number desc limit :limit) as found
     order by number desc limit :limit`,
 
   /**
@@ -107,21 +113,23 @@ const statements = {
         order by not_before, number limit 8) as first
       where case when waiting.is_endless then waiting.caller <> all(:fullOfEndless::text[]) else waiting.caller <> all(:full::text[]) end),
     picked as (
-      select t.number from ready join SCHEMA.tasks as t using (number)
-      where t.status = 'queued' and t.not_before <= ${now}
-      order by ready.turn, ready.not_before, ready.number limit 1 for update of t skip locked),
+      select free.number from (select number from ready order by turn, not_before, number) as next
+      cross join lateral (
+        select number from SCHEMA.tasks as t
+        where t.number = next.number and t.status = 'queued' and t.not_before <= ${now} for update skip locked) as free
+      limit 1),
     taken as (
       update SCHEMA.tasks set ${claimed}
       where number = (select number from picked) and status = 'queued'
       returning ${columns})
-    select taken.*, input, exists (select 1 from ready) as seen
-    from (select 1) as one left join taken on true left join SCHEMA.inputs as i on i.number = taken.number`,
+    select taken.*, ${inputOf("taken")}, exists (select 1 from ready) as seen
+    from (select 1) as one left join taken on true`,
   claimNamed: `
     with taken as (
       update SCHEMA.tasks set ${claimed}
       where task_id = :taskId and status = 'queued' and project = :project and not_before <= ${now} and task_id <> all(:except::text[]) and ${fits}
       returning ${columns})
-    select taken.*, input, false as seen from taken join SCHEMA.inputs as i on i.number = taken.number`,
+    select taken.*, ${inputOf("taken")}, false as seen from taken`,
   wasClaimed: `select claim_id, ${whole} where worker = :worker and claim_id = any(:claimIds::text[]) and ${live} limit 1`,
   releaseUnsettled: `
     update SCHEMA.tasks set status = ${waitingStatus}, ${released}, attempts = attempts - 1, not_before = ${now}, ${changed}
@@ -138,7 +146,7 @@ const statements = {
     where ${holds} and ${quickly} returning task_id`,
 
   findHeld: `select ${columns}, ${now} as now from SCHEMA.tasks where ${holds}`,
-  findOwn: `select ${columns}, ${now} as now from SCHEMA.tasks where task_id = :taskId and caller = :caller`,
+  findOwn: `select ${columns}, ${now} as now from SCHEMA.tasks where ${own}`,
   findLapsed: `select ${columns}, ${now} as now from SCHEMA.tasks where lapses_at <= ${now} and ${live} and not is_call`,
   /** Only as long as nothing has happened since the row was read. */
   writeQuestions: `
@@ -161,11 +169,11 @@ const statements = {
   cancel: `
     with over as (
       update SCHEMA.tasks set status = 'cancelled', status_message = :statusMessage, bytes = bytes + octet_length(:outcomeHead), ${ended}
-      where task_id = :taskId and caller = :caller and ${live} returning number, task_id, ${cancelledOutcome} as outcome),${settled}`,
+      where ${own} and ${live} returning number, task_id, ${cancelledOutcome} as outcome),${settled}`,
   wasCancelled: `
     select task_id from SCHEMA.tasks join SCHEMA.outcomes using (number)
-    where task_id = :taskId and caller = :caller and status = 'cancelled' and starts_with(outcome, :outcomeHead)`,
-  dropToken: `update SCHEMA.tasks set progress_token = null where task_id = :taskId and caller = :caller and ${live} and progress_token is not null and ${quickly} returning task_id`,
+    where ${own} and status = 'cancelled' and starts_with(outcome, :outcomeHead)`,
+  dropToken: `update SCHEMA.tasks set progress_token = null where ${own} and ${live} and progress_token is not null and ${quickly} returning task_id`,
 
   retryLater: `
     update SCHEMA.tasks set status = ${waitingStatus}, ${released}, not_before = ${now} + :delayMs, status_message = :why, ${changed}
@@ -215,10 +223,9 @@ const statements = {
       and ${quickly} returning task_id`,
   prune: `
     delete from SCHEMA.tasks
-    where number in (select number from SCHEMA.tasks where caller = :caller and finished_at is not null limit :limit for update)
+    where number in (select number from SCHEMA.tasks where ${ofCaller} and finished_at is not null limit :limit for update)
     returning task_id`,
-  pruneOne:
-    "delete from SCHEMA.tasks where task_id = :taskId and caller = :caller and finished_at is not null returning task_id",
+  pruneOne: `delete from SCHEMA.tasks where ${own} and finished_at is not null returning task_id`,
 
   recordDurations: `
     insert into SCHEMA.durations as d (command, kind, bucket, count)

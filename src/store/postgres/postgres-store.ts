@@ -76,7 +76,9 @@ export class PostgresStore implements TaskStore {
   }
 
   async create(fresh: NewTask, options: CreateOptions): Promise<Created> {
-    const { created, forgotten } = await createTask(this.#database, fresh, options);
+    // Nobody joins what is about to be removed.
+    await this.#settleClaims();
+    const { created, forgotten } = await createTask(this.#database, this.#unsettled, fresh, options);
     if (created.kind === "created") {
       for (const taskId of forgotten) this.#changed(taskId);
       this.#changed(fresh.taskId, options.claim === undefined);
@@ -151,8 +153,15 @@ export class PostgresStore implements TaskStore {
 
   async settle(claim: Claim, outcome: TaskOutcome): Promise<boolean> {
     const statusMessage = outcome.ending === "completed" ? null : outcome.message;
-    const values = { ...claim, status: outcome.ending, outcome: JSON.stringify(outcome), statusMessage };
-    return this.#told(claim.taskId, await this.#write("settle", values, "wasSettled"));
+    const json = JSON.stringify(outcome);
+    const values = { ...claim, status: outcome.ending, outcome: json, statusMessage };
+    const isSettled = await this.#database.share({
+      order: `1 ${claim.taskId}`,
+      bytes: json.length,
+      act: async (query, isAgain) =>
+        (await query("settle", values)).length > 0 || (isAgain && (await query("wasSettled", values)).length > 0),
+    });
+    return this.#told(claim.taskId, isSettled);
   }
 
   async retryLater(claim: Claim, delayMs: number, why: string): Promise<boolean> {

@@ -68,7 +68,6 @@ export function fromNewTask(fresh: NewTask, claim: CreateOptions["claim"]): Post
     command: fresh.command,
     digest: fresh.digest,
     idempotencyKey: fresh.idempotencyKey ?? null,
-    input: JSON.stringify(fresh.input ?? {}),
     reason: fresh.reason,
     ttlMs: fresh.ttlMs,
     estimateMs: fresh.estimateMs ?? null,
