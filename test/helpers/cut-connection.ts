@@ -4,8 +4,8 @@ import { cleanUp } from "./home.ts";
 /** A way to a server on which the answer to one statement can be lost, after that was carried out. */
 export interface CutConnection {
   readonly port: number;
-  /** The next answer to a statement of this name is lost, and the connection with it. */
-  loseAnswerTo(statement: string): void;
+  /** The next answer to a statement of this name is lost, and the connection with it: once the server has said `last`. */
+  loseAnswerTo(statement: string, last?: string): void;
   /** The same, and nobody gets through from then on … */
   cutOffAt(statement: string): void;
   /** … until this is called. */
@@ -17,7 +17,9 @@ export interface CutConnection {
 }
 
 export async function openCutConnection(port: number): Promise<CutConnection> {
-  let awaited: { readonly statement: string; readonly fate: "lose" | "cut off" | "delay" } | undefined;
+  let awaited:
+    | { readonly statement: string; readonly fate: "lose" | "cut off" | "delay"; readonly last?: string }
+    | undefined;
   let isShut = false;
   let arrive = () => {};
   let lost = 0;
@@ -26,6 +28,7 @@ export async function openCutConnection(port: number): Promise<CutConnection> {
     if (isShut) return void client.destroy();
     const upstream = connect(port, "127.0.0.1");
     let isDoomed = false;
+    let awaitedWord = "";
     const end = () => {
       client.destroy();
       upstream.destroy();
@@ -38,7 +41,8 @@ export async function openCutConnection(port: number): Promise<CutConnection> {
     client.on("data", (data) => {
       // Statements are carried out by their names, which end with a NUL.
       if (awaited !== undefined && data.includes(`${awaited.statement}\0`)) {
-        const { fate } = awaited;
+        const { fate, last = "" } = awaited;
+        awaitedWord = last;
         awaited = undefined;
         isDoomed = true;
         isShut = fate === "cut off";
@@ -52,6 +56,7 @@ export async function openCutConnection(port: number): Promise<CutConnection> {
     });
     upstream.on("data", (data) => {
       if (!isDoomed) return void client.write(data);
+      if (!data.includes(awaitedWord)) return;
       lost += 1;
       end();
       if (isShut) for (const socket of sockets) socket.destroy();
@@ -64,8 +69,8 @@ export async function openCutConnection(port: number): Promise<CutConnection> {
   });
   return {
     port: (server.address() as { port: number }).port,
-    loseAnswerTo(statement) {
-      awaited = { statement, fate: "lose" };
+    loseAnswerTo(statement, last = "") {
+      awaited = { statement, fate: "lose", last };
     },
     cutOffAt(statement) {
       awaited = { statement, fate: "cut off" };

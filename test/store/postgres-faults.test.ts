@@ -289,10 +289,10 @@ test("Of tasks that share a transaction whose answer was lost each is there once
   await bench.begin({ taskId: "before" });
   const names = Array.from({ length: 12 }, (_, n) => `t${n}`);
   const claim = { worker: "w1", leaseMs };
-  way.loseAnswerTo("create");
+  way.loseAnswerTo("create", "COMMIT");
   const made = await Promise.all(names.map((taskId) => bench.create({ taskId }, { claim })));
   expect(made.map(({ kind }) => kind)).toEqual(names.map(() => "created"));
-  way.loseAnswerTo("settle");
+  way.loseAnswerTo("settle", "COMMIT");
   const settled = await Promise.all(names.map((taskId) => bench.store.settle({ taskId, fence: 1 }, done)));
   expect([way.lost, new Set(settled)]).toEqual([2, new Set([true])]);
   const { rows } = await (await admin()).query<{ tasks: number; outcomes: number }>(
@@ -306,6 +306,8 @@ test("One of them that cannot be written does not keep the others from it.", asy
   await bench.create({ taskId: "there" });
   const made = await Promise.allSettled(["a", "there", "b"].map((taskId) => bench.create({ taskId })));
   expect(made.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+  const { tasks } = await bench.store.list(bench.scope(), { limit: 9 });
+  expect(tasks.map(({ taskId }) => taskId).toSorted()).toEqual(["a", "b", "there"]);
 });
 
 describe("a claim of which its worker never heard", () => {
