@@ -20,13 +20,17 @@ export interface Started {
   readonly exited: Promise<number | string>;
 }
 
+interface StartOptions {
+  readonly cwd?: string;
+  readonly env?: Record<string, string>;
+  /** Of another copy of the package. */
+  readonly executable?: string;
+}
+
 /** Starts the real executable with an empty home; it is killed after the test if it still runs. */
-export function startMeanwhile(
-  words: readonly string[],
-  options: { cwd?: string; env?: Record<string, string> } = {},
-): Started {
+export function startMeanwhile(words: readonly string[], options: StartOptions = {}): Started {
   const home = options.env?.MEANWHILE_HOME ?? temporaryFolder();
-  const child = spawn(process.execPath, [quickStart, executable, ...words], {
+  const child = spawn(process.execPath, [quickStart, options.executable ?? executable, ...words], {
     cwd: options.cwd ?? temporaryFolder(),
     env: { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home, ...options.env },
   });
@@ -46,10 +50,7 @@ export function startMeanwhile(
 }
 
 /** Runs the real executable to its end. */
-export async function runMeanwhile(
-  words: readonly string[],
-  options: { cwd?: string; env?: Record<string, string>; input?: string } = {},
-) {
+export async function runMeanwhile(words: readonly string[], options: StartOptions & { readonly input?: string } = {}) {
   const started = startMeanwhile(words, options);
   started.child.stdin.end(options.input ?? "");
   const code = await started.exited;
@@ -62,7 +63,7 @@ export async function runMeanwhile(
  */
 export async function startHttp(
   words: readonly string[] = [],
-  options: { cwd?: string; env?: Record<string, string> } = {},
+  options: StartOptions = {},
 ): Promise<Started & { url: string; token: () => string }> {
   return await startGuardedHttp(["--allow-anonymous", ...words], options);
 }
@@ -70,7 +71,7 @@ export async function startHttp(
 /** The same as users start it: who comes without the home's token is refused. */
 export async function startGuardedHttp(
   words: readonly string[] = [],
-  options: { cwd?: string; env?: Record<string, string> } = {},
+  options: StartOptions = {},
 ): Promise<Started & { url: string; token: () => string }> {
   const started = startMeanwhile(["serve", "--http", "--port", "0", ...words], options);
   const url = await waitFor(

@@ -29,16 +29,23 @@ export async function serveNodesHere(count: number, env: Record<string, string> 
   return await Promise.all(Array.from({ length: count }, async () => (await open()).url));
 }
 
-/** Nodes in processes of their own. */
-export async function startNodes(count: number): Promise<readonly Node[] & { readonly start: () => Promise<Node> }> {
-  const place = createPlace({});
-  const start = () => startNode(place);
-  const nodes = await Promise.all(Array.from({ length: count }, start));
-  return Object.assign(nodes, { start });
+interface NodesOptions {
+  readonly env?: Record<string, string>;
+  /** Of another copy of the package. */
+  readonly executable?: string;
 }
 
-async function startNode({ cwd, env }: NodesPlace): Promise<Node> {
-  const started = await startHttp(words, { cwd, env: { ...env, MEANWHILE_HOME: createHome() } });
+/** Nodes in processes of their own; more of them may be started later, of another copy too. */
+export async function startNodes(count: number, { env = {}, executable }: NodesOptions = {}) {
+  const place = createPlace(env);
+  const start = (of = executable): Promise<Node> => startNode(place, of);
+  const nodes = await Promise.all(Array.from({ length: count }, () => start()));
+  return Object.assign(nodes as readonly Node[], { start });
+}
+
+async function startNode({ cwd, env }: NodesPlace, executable: string | undefined): Promise<Node> {
+  const options = { cwd, env: { ...env, MEANWHILE_HOME: createHome() } };
+  const started = await startHttp(words, executable === undefined ? options : { ...options, executable });
   return {
     url: started.url,
     async stop() {

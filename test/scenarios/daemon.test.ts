@@ -1,17 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import {
-  chmodSync,
-  chownSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { createConnection } from "node:net";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -29,12 +18,12 @@ import {
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { cases, isLong, rounds } from "../helpers/long.ts";
 import { executable, runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { copyPackage, executableIn } from "../helpers/package-copy.ts";
 import { gate, kindOf, taskIdOf } from "../helpers/project.ts";
 import { handleOf, overPipes, overStreams, type Result, resultOf, WireClient } from "../helpers/wire.ts";
 
 /** `meanwhile serve` on stdio is a front; the work is in a daemon, which outlives it. */
 
-const repository = path.resolve(import.meta.dirname, "../..");
 const revisions = ["2025-11-25", "2026-07-28"] as const;
 
 interface Said {
@@ -198,7 +187,7 @@ describe("which daemon serves", () => {
 
   test("two versions live side by side on one database; each project's tasks are run by its own daemons alone", async () => {
     const home = new DaemonHome();
-    const newer = copyPackage("9.9.9");
+    const newer = copyPackage({ version: "9.9.9" });
     const other = writeFiles(temporaryFolder(), {
       "x/y.ts":
         'import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "Y", run: () => ({}) });',
@@ -238,19 +227,8 @@ describe("which daemon serves", () => {
     expect([seconds, dataOf<Said>(await current.call("say_back")).pid]).not.toContain(pid);
   });
 
-  /** The built package again, with another version. */
-  function copyPackage(version: string): string {
-    const folder = temporaryFolder();
-    for (const name of ["bin", "dist"])
-      cpSync(path.join(repository, name), path.join(folder, name), { recursive: true });
-    symlinkSync(path.join(repository, "node_modules"), path.join(folder, "node_modules"));
-    const manifest = JSON.parse(readFileSync(path.join(repository, "package.json"), "utf8")) as object;
-    writeFileSync(path.join(folder, "package.json"), JSON.stringify({ ...manifest, version }));
-    return folder;
-  }
-
   async function connectTo(folder: string, { home, cwd }: DaemonHome): Promise<WireClient> {
-    const child = spawn(process.execPath, [path.join(folder, "bin/meanwhile.cjs"), "serve", ...ownCommands], {
+    const child = spawn(process.execPath, [executableIn(folder), "serve", ...ownCommands], {
       cwd,
       env: { ...process.env, MEANWHILE_HOME: home },
     });
