@@ -33,6 +33,9 @@ for (const { what, migration } of [
     const schemaBefore = await schemaVersion(schema);
     const proxy = await startRoundRobin([first.url, second.url]);
     const clients = await connectClients(proxy);
+    // Connections keep the statements that they have carried out: those of an old node have to outlast what is added.
+    await handOver([first.url, second.url]);
+    await handOver([second.url, first.url]);
 
     const left = await clients.leaveWorkOn(first);
     await takeOut(first, proxy, clients);
