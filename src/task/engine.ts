@@ -93,7 +93,6 @@ export class Engine {
     this.#leaving = leaving;
     this.#watched = {
       get: (scope, taskId) => this.#read(scope, taskId),
-      ended: (scope, taskId) => ended.get(scope, taskId, store.now()),
       onChange: (listener, taskId) => {
         const stops = [
           store.onChange(listener, taskId),

@@ -1,12 +1,8 @@
-import { nextTurn } from "../clock.ts";
 import type { CallerScope, TaskStore } from "./store.ts";
-import { type EndedTask, isTerminal, type Task } from "./task.ts";
+import { isTerminal, type Task } from "./task.ts";
 
 /** What it takes to wait for a task. */
-export interface WatchedStore extends Pick<TaskStore, "get" | "onChange" | "watchClosely"> {
-  /** How it ended, where that is known without asking the store: what has ended in this process. */
-  ended?(scope: CallerScope, taskId: string): EndedTask | undefined;
-}
+export type WatchedStore = Pick<TaskStore, "get" | "onChange" | "watchClosely">;
 
 /**
  * Waits until a task satisfies `until`; undefined when there is no such task, or no longer. Rejects with the signal's
@@ -25,16 +21,16 @@ export async function waitForTask(
   feed.join(onNews);
   options.signal?.addEventListener("abort", onNews, { once: true });
   store.watchClosely(true);
-  let seen = 0;
+  let seen: Task | undefined;
   try {
     for (;;) {
       options.signal?.throwIfAborted();
       const current = wake;
-      // Who has seen it live may be told its end from memory; it might have been removed for anybody else.
-      const task = (seen > 0 ? store.ended?.(scope, taskId) : undefined) ?? (await feed.read(scope));
+      const task = await feed.read(scope);
       if (task === undefined) return undefined;
-      if (task.version !== seen) options.onTask?.(task);
-      seen = task.version;
+      // An end that is told from memory counts its versions as whoever ran it knew them.
+      if (task.version !== seen?.version || task.status !== seen.status) options.onTask?.(task);
+      seen = task;
       if (isDone(task)) return task;
       await current.promise;
       wake = Promise.withResolvers<void>();
@@ -102,9 +98,7 @@ class Feed {
 
   #changed(): void {
     this.#reading = undefined;
-    if (this.#store.ended === undefined) this.#wake([...this.#waiting]);
-    // Whoever ran it here remembers its end a moment after the store has it.
-    else void nextTurn().then(() => this.#wake([...this.#waiting]));
+    this.#wake([...this.#waiting]);
   }
 
   #wake(waiting: (() => void)[]): void {
