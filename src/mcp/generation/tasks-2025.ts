@@ -80,9 +80,11 @@ export class Tasks2025 {
       monotonic: () => clock.monotonic(),
       send: (params) => this.#notify("notifications/progress", params),
     });
-    const reader = new ProgressReader(task);
+    let reader: ProgressReader | undefined;
     let status = this.#toWire(task).status;
     const onTask = (news: Task) => {
+      // It may have ended, and its client have its result, before this begins.
+      reader ??= new ProgressReader(news);
       this.#progress(news, sender, reader);
       const wire = this.#toWire(news);
       if (wire.status !== status) this.#notify("notifications/tasks/status", wire);
