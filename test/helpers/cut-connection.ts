@@ -4,8 +4,8 @@ import { cleanUp } from "./home.ts";
 /** A way to a server on which the answer to one statement can be lost, after that was carried out. */
 export interface CutConnection {
   readonly port: number;
-  /** The next answer to a statement of this name is lost, and the connection with it: once the server has said `last`. */
-  loseAnswerTo(statement: string, last?: string): void;
+  /** The next answer to a statement of this name is lost, and the connection with it. */
+  loseAnswerTo(statement: string): void;
   /** The same, and nobody gets through from then on … */
   cutOffAt(statement: string): void;
   /** … until this is called. */
@@ -14,21 +14,21 @@ export interface CutConnection {
   delay(statement: string): () => void;
   /** How many answers were lost. */
   readonly lost: number;
+  /** How often a statement of this name was sent. */
+  sent(statement: string): number;
 }
 
 export async function openCutConnection(port: number): Promise<CutConnection> {
-  let awaited:
-    | { readonly statement: string; readonly fate: "lose" | "cut off" | "delay"; readonly last?: string }
-    | undefined;
+  let awaited: { readonly statement: string; readonly fate: "lose" | "cut off" | "delay" } | undefined;
   let isShut = false;
   let arrive = () => {};
   let lost = 0;
   const sockets = new Set<Socket>();
+  const words: Buffer[] = [];
   const server = createServer((client) => {
     if (isShut) return void client.destroy();
     const upstream = connect(port, "127.0.0.1");
     let isDoomed = false;
-    let awaitedWord = "";
     const end = () => {
       client.destroy();
       upstream.destroy();
@@ -39,10 +39,10 @@ export async function openCutConnection(port: number): Promise<CutConnection> {
       socket.on("close", end);
     }
     client.on("data", (data) => {
+      words.push(data);
       // Statements are carried out by their names, which end with a NUL.
       if (awaited !== undefined && data.includes(`${awaited.statement}\0`)) {
-        const { fate, last = "" } = awaited;
-        awaitedWord = last;
+        const { fate } = awaited;
         awaited = undefined;
         isDoomed = true;
         isShut = fate === "cut off";
@@ -56,7 +56,6 @@ export async function openCutConnection(port: number): Promise<CutConnection> {
     });
     upstream.on("data", (data) => {
       if (!isDoomed) return void client.write(data);
-      if (!data.includes(awaitedWord)) return;
       lost += 1;
       end();
       if (isShut) for (const socket of sockets) socket.destroy();
@@ -69,8 +68,8 @@ export async function openCutConnection(port: number): Promise<CutConnection> {
   });
   return {
     port: (server.address() as { port: number }).port,
-    loseAnswerTo(statement, last = "") {
-      awaited = { statement, fate: "lose", last };
+    loseAnswerTo(statement) {
+      awaited = { statement, fate: "lose" };
     },
     cutOffAt(statement) {
       awaited = { statement, fate: "cut off" };
@@ -85,5 +84,7 @@ export async function openCutConnection(port: number): Promise<CutConnection> {
     get lost() {
       return lost;
     },
+    // Between two connections there is always a NUL.
+    sent: (statement) => Buffer.concat(words).toString("latin1").split(`\0${statement}\0`).length - 1,
   };
 }

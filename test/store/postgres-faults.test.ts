@@ -282,23 +282,38 @@ describe("an answer that is lost after the statement was carried out", () => {
   });
 });
 
-test("Of tasks that share a transaction whose answer was lost each is there once, and so is what they came to.", async () => {
+test("Of tasks that go in one statement whose answer was lost each is there once, and so is what they came to.", async () => {
   const way = await openCutConnection(await serverPort());
   const schema = newSchema();
   const bench = await openAt(urlOf(way.port, schema));
   await bench.begin({ taskId: "before" });
   const names = Array.from({ length: 12 }, (_, n) => `t${n}`);
   const claim = { worker: "w1", leaseMs };
-  way.loseAnswerTo("create", "COMMIT");
+  way.loseAnswerTo("create");
   const made = await Promise.all(names.map((taskId) => bench.create({ taskId }, { claim })));
   expect(made.map(({ kind }) => kind)).toEqual(names.map(() => "created"));
-  way.loseAnswerTo("settle", "COMMIT");
+  way.loseAnswerTo("settle");
   const settled = await Promise.all(names.map((taskId) => bench.store.settle({ taskId, fence: 1 }, done)));
   expect([way.lost, new Set(settled)]).toEqual([2, new Set([true])]);
   const { rows } = await (await admin()).query<{ tasks: number; outcomes: number }>(
     `select (select count(*)::int from ${schema}.tasks where status = 'completed') as tasks, (select count(*)::int from ${schema}.outcomes) as outcomes`,
   );
   expect(rows).toEqual([{ tasks: 12, outcomes: 12 }]);
+});
+
+test("Tasks that are asked for at once are read in one statement, but for those that are large.", async () => {
+  const way = await openCutConnection(await serverPort());
+  const bench = await openAt(urlOf(way.port));
+  const names = Array.from({ length: 12 }, (_, n) => `t${n}`);
+  const made = await Promise.all(
+    names.map((taskId) => bench.create({ taskId, input: { text: "x".repeat(taskId === "t7" ? 70_000 : 10) } })),
+  );
+  const tasks = await Promise.all([...names, "none"].map((taskId) => bench.store.get(bench.scope(), taskId)));
+  expect(tasks).toEqual([...made.map((created) => "task" in created && created.task), undefined]);
+  expect([way.sent("getSome"), way.sent("get"), way.sent("create")]).toEqual([1, 1, 2]);
+  way.loseAnswerTo("getSome");
+  expect(await Promise.all(names.map((taskId) => bench.store.get(bench.scope(), taskId)))).toEqual(tasks.slice(0, -1));
+  expect(way.lost).toBe(1);
 });
 
 test("One of them that cannot be written does not keep the others from it.", async () => {

@@ -1,8 +1,11 @@
 import { createId } from "../../ids.ts";
 import type { Created, CreateOptions } from "../../task/store.ts";
-import type { NewTask } from "../../task/task.ts";
+import type { NewTask, Task } from "../../task/task.ts";
+import { begin } from "../../task/transitions.ts";
 import type { Database, Query } from "./database.ts";
-import { fromNewTask, type PostgresRow, type PostgresValues, toTask } from "./task-rows.ts";
+import { Gathered } from "./gathered.ts";
+import { fromNewTask, type NewRow, type PostgresRow, toGiven, toTask } from "./task-rows.ts";
+import { isLost } from "./trouble.ts";
 import type { UnsettledClaims } from "./unsettled-claims.ts";
 
 /** What was made, or is there instead; and the ids of what had to go for it. */
@@ -11,71 +14,102 @@ export interface Making {
   readonly forgotten: readonly string[];
 }
 
-interface MadeRow extends PostgresRow {
+/** One task that is to be made, as the database takes it. */
+interface Wanted extends NewRow {
+  readonly input: string;
+  readonly claim_id: string | null;
+  readonly joins_equal: boolean;
+  readonly max_live: number;
+  readonly max_waiting: number;
+  readonly keep_count: number | null;
+  readonly keep_bytes: number | null;
+}
+
+/** What came of it: made at this time, or what there is instead. */
+interface Answered {
+  readonly place: number;
   readonly kind: "repeated" | "joined" | "full" | null;
   readonly id: string | null;
   readonly live: number;
+  readonly at: number;
   readonly forgotten: readonly string[];
 }
 
-/** Makes a task, unless there is something instead of it, in one statement. */
-export async function createTask(
-  database: Database,
-  unsettled: UnsettledClaims,
-  fresh: NewTask,
-  options: CreateOptions,
-): Promise<Making> {
-  if (fresh.isCall && options.claim === undefined)
-    throw new Error("A call is journalled by whoever runs it, so it needs a claim.");
-  const claimId = options.claim === undefined ? null : createId();
-  const input = JSON.stringify(fresh.input ?? {});
-  const values = {
-    ...fromNewTask(fresh, options.claim),
-    input,
-    joinsEqual: options.joinsEqual,
-    maxLive: toLimit(options.maxLive),
-    maxWaiting: toLimit(options.maxWaiting),
-    keepCount: options.keeps === undefined ? null : toLimit(options.keeps.count),
-    keepBytes: options.keeps === undefined ? null : toLimit(options.keeps.bytes),
-    claimId,
-  };
-  try {
-    return await database.share({
-      // Whoever makes tasks for a caller locks out others who do.
-      order: `0 ${fresh.caller}`,
-      bytes: input.length,
-      act: async (query, isAgain) => {
-        const made = isAgain ? await findMade(query, values) : undefined;
-        for (let making = made; ; making = await make(query, values)) if (making !== undefined) return making;
-      },
+/** Makes tasks, unless there is something instead of one: those of one moment together. */
+export class Creating {
+  readonly #database: Database;
+  readonly #unsettled: UnsettledClaims;
+  readonly #gathered: Gathered<Wanted, Answered | Task>;
+
+  constructor(database: Database, unsettled: UnsettledClaims) {
+    this.#database = database;
+    this.#unsettled = unsettled;
+    this.#gathered = new Gathered({
+      together: (wanted) => database.try((query) => make(query, wanted)),
+      alone: (wanted, isAgain) => database.insist((query, wasTried) => makeOne(query, wanted, wasTried), isAgain),
+      isLost,
+      // Those of one caller would only wait for each other.
+      lanes: 1,
     });
-  } catch (error) {
-    // Whoever wanted it is told that it was not made, and would never run it.
-    if (options.claim !== undefined && claimId !== null) unsettled.add(options.claim.worker, [claimId], true);
-    throw error;
+  }
+
+  async create(fresh: NewTask, options: CreateOptions): Promise<Making> {
+    const { claim, keeps } = options;
+    if (fresh.isCall && claim === undefined)
+      throw new Error("A call is journalled by whoever runs it, so it needs a claim.");
+    const claimId = claim === undefined ? null : createId();
+    const wanted = {
+      ...fromNewTask(fresh, claim),
+      input: JSON.stringify(fresh.input ?? {}),
+      claim_id: claimId,
+      joins_equal: options.joinsEqual,
+      max_live: toLimit(options.maxLive),
+      max_waiting: toLimit(options.maxWaiting),
+      keep_count: keeps === undefined ? null : toLimit(keeps.count),
+      keep_bytes: keeps === undefined ? null : toLimit(keeps.bytes),
+    };
+    try {
+      return await this.#database.untilOver(() => this.#make(wanted, fresh, claim));
+    } catch (error) {
+      // Whoever wanted it is told that it was not made, and would never run it.
+      if (claim !== undefined && claimId !== null) this.#unsettled.add(claim.worker, [claimId], true);
+      throw error;
+    }
+  }
+
+  async #make(wanted: Wanted, fresh: NewTask, claim: CreateOptions["claim"]): Promise<Making> {
+    for (;;) {
+      const answered = await this.#gathered.add(wanted, wanted.input.length + wanted.questions.length);
+      if ("taskId" in answered) return { created: { kind: "created", task: answered }, forgotten: [] };
+      const { kind, id, live, at, forgotten } = answered;
+      if (kind === null) {
+        const task = begin({ ...fresh, input: JSON.parse(wanted.input) }, at, claim);
+        return { created: { kind: "created", task }, forgotten };
+      }
+      if (kind === "full" && id === null) return { created: { kind, live }, forgotten };
+      const [found] = await this.#database.insist((query) => query<PostgresRow>("find", { taskId: id }));
+      // What was there instead may have gone away in that instant.
+      if (found === undefined) continue;
+      const task = toTask(found);
+      return { created: kind === "full" ? { kind, live, oldest: task } : { kind, task }, forgotten };
+    }
   }
 }
 
-/** Undefined when what was there instead went away in that instant. */
-async function make(query: Query, values: PostgresValues): Promise<Making | undefined> {
-  const [row] = await query<MadeRow>("create", values);
-  if (row === undefined) return undefined;
-  const { kind, id, live, forgotten } = row;
-  if (kind === null) {
-    const task = toTask({ ...row, input: values.input as string });
-    return { created: { kind: "created", task }, forgotten };
-  }
-  if (kind === "full" && id === null) return { created: { kind, live }, forgotten };
-  const [found] = await query<PostgresRow>("find", { taskId: id });
-  if (found === undefined) return undefined;
-  const task = toTask(found);
-  return { created: kind === "full" ? { kind, live, oldest: task } : { kind, task }, forgotten };
+async function make(query: Query, wanted: readonly Wanted[]): Promise<readonly Answered[]> {
+  const rows = await query<Answered>("create", { given: toGiven(wanted) });
+  return rows.toSorted((a, b) => a.place - b.place);
+}
+
+async function makeOne(query: Query, wanted: Wanted, wasTried: boolean): Promise<Answered | Task> {
+  const found = wasTried ? await findMade(query, wanted) : undefined;
+  return found ?? ((await make(query, [wanted]))[0] as Answered);
 }
 
 /** Ids are never used twice: a task of this one is what an earlier try has made, though nobody heard of it. */
-async function findMade(query: Query, { taskId, caller }: PostgresValues): Promise<Making | undefined> {
-  const [row] = await query<PostgresRow>("wasCreated", { taskId: taskId as string, caller: caller as string });
-  return row === undefined ? undefined : { created: { kind: "created", task: toTask(row) }, forgotten: [] };
+async function findMade(query: Query, { task_id, caller }: Wanted): Promise<Task | undefined> {
+  const [row] = await query<PostgresRow>("wasCreated", { taskId: task_id, caller });
+  return row === undefined ? undefined : toTask(row);
 }
 
 function toLimit(limit = Number.MAX_SAFE_INTEGER): number {

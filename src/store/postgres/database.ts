@@ -9,7 +9,6 @@ import { DatabaseClock } from "./database-clock.ts";
 import { inspectServer } from "./inspect.ts";
 import { migrate } from "./migrate-schema.ts";
 import { prepareTexts, type StatementName } from "./postgres-statements.ts";
-import { SharedTransactions, type SharedWrite } from "./shared-transactions.ts";
 import type { PostgresValue, PostgresValues } from "./task-rows.ts";
 import { isLost, isPassing, toTrouble, unavailable } from "./trouble.ts";
 
@@ -31,11 +30,6 @@ export class Database {
   readonly #pool: pg.Pool;
   readonly #texts: ReturnType<typeof prepareTexts>;
   readonly #running = new Set<Promise<unknown>>();
-  readonly #shared = new SharedTransactions({
-    transact: (acts) => this.#transact(acts),
-    alone: (act, isAgain) => this.#insist(act, isAgain),
-    isLost,
-  });
   #opening: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
   #lastTold: { readonly message: string; readonly at: number } | undefined;
@@ -105,15 +99,11 @@ export class Database {
    * carried out although its answer never came.
    */
   patiently<T>(act: (query: Query, isAgain: boolean) => Promise<T>): Promise<T> {
-    return this.#untilOver(() => this.#insist(act));
+    return this.untilOver(() => this.insist(act));
   }
 
-  /** The same for a write that may share its transaction with others of this node. */
-  share<T>(write: SharedWrite<T>): Promise<T> {
-    return this.#untilOver(() => this.#shared.write(write));
-  }
-
-  async #untilOver<T>(start: () => Promise<T>): Promise<T> {
+  /** What is begun before it is closed is done first. */
+  async untilOver<T>(start: () => Promise<T>): Promise<T> {
     if (this.isClosed) throw unavailable(this.address.shown, "it is closed");
     const running = start();
     this.#running.add(running);
@@ -124,7 +114,8 @@ export class Database {
     }
   }
 
-  async #insist<T>(act: (query: Query, isAgain: boolean) => Promise<T>, wasTried = false): Promise<T> {
+  /** The same for a part of what has begun; `wasTried` when it may have been done already. */
+  async insist<T>(act: (query: Query, isAgain: boolean) => Promise<T>, wasTried = false): Promise<T> {
     const startedAt = this.#clock.monotonic();
     let isAgain = wasTried;
     for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 2, 500)) {
@@ -144,23 +135,10 @@ export class Database {
     return this.patiently((query) => query<Row>(name, values));
   }
 
-  /** One statement of each, sent without waiting for any; false when all of it was undone. */
-  async #transact(acts: readonly ((query: Query) => Promise<unknown>)[]): Promise<boolean> {
+  /** A part of what has begun, tried once. */
+  async try<T>(act: (query: Query) => Promise<T>): Promise<T> {
     await this.#ready();
-    const [only] = acts;
-    if (acts.length === 1 && only !== undefined) return await this.#once(only).then(() => true);
-    return await this.#onClient(async (client) => {
-      let isSent = false;
-      const query = this.#queryOn(client);
-      const queryOnce: Query = (name, values) =>
-        isSent ? Promise.reject(new Error("The transaction is over.")) : query(name, values);
-      const begun = client.query("begin");
-      const acting = acts.map((act) => act(queryOnce));
-      isSent = true;
-      const [ended] = await Promise.allSettled([client.query("commit"), begun, ...acting]);
-      if (ended.status === "rejected") throw ended.reason;
-      return ended.value.command === "COMMIT";
-    });
+    return await this.#once(act);
   }
 
   #once<T>(act: (query: Query) => Promise<T>): Promise<T> {

@@ -5,9 +5,10 @@ import { copyingTable, unfinishedCopy } from "../unfinished.ts";
 import { tasks } from "./migrations/001-first-schema.ts";
 import { sessions } from "./migrations/002-sessions.ts";
 import { indexes } from "./migrations/003-indexes.ts";
+import { manyAtOnce } from "./migrations/004-many-at-once.ts";
 import { unavailable } from "./trouble.ts";
 
-const migrations = { statements: [tasks, sessions, indexes] };
+const migrations = { statements: [tasks, sessions, indexes, manyAtOnce] };
 /** What this program brings every schema to. */
 export const knownVersion = migrations.statements.length;
 /** Ours, so nobody else's by accident. */

@@ -1,7 +1,7 @@
 import { type Clock, nextTurn, sleep } from "../../clock.ts";
 
 /** At most one in this time: a notice costs more than the write it tells of. */
-const pauseMs = 1;
+const pauseMs = 4;
 /** PostgreSQL takes up to 8,000 bytes. */
 const maxBytes = 7_000;
 

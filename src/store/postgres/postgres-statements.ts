@@ -51,39 +51,22 @@ const giveUpOutcome = "case when is_call then :call when is_safe then :crashed e
 const statements = {
   now: `select ${now} as now`,
 
-  create: `
-    with instead as materialized (
-      select kind, id, live from SCHEMA.instead_of(:caller, :project, :digest, :idempotencyKey, :isCall, :joinsEqual, :environment, :maxLive, :maxWaiting)),
-    begun as (select floor(${now} - :ageMs::float8 + 0.5)::bigint as at),
-    made as (
-      insert into SCHEMA.tasks (task_id, caller, project, command, digest, idempotency_key, reason, ttl_ms, estimate_ms,
-             is_safe, max_attempts, backoff_ms, status, fence, attempts, worker, lease_until, claim_id,
-             not_before, created_at, updated_at, started_at, is_call, questions, open_questions, lapses_at, bytes,
-             progress_token, door, folder, is_endless, is_proven, environment, client)
-      select :taskId, :caller, :project, :command, :digest, :idempotencyKey, :reason, :ttlMs, :estimateMs,
-             :isSafe, :maxAttempts, :backoffMs, :status, :fence, :attempts, :worker, ${now} + :leaseMs::bigint, :claimId,
-             at, at, at, case when :worker::text is null then null else at end, :isCall, :questions, :openQuestions, :lapsesAt, octet_length(:input),
-             :progressToken, :door, :folder, :isEndless, :isProven, :environment, :client
-      from begun where not exists (select 1 from instead)
-      returning ${columns}),
-    put as (insert into SCHEMA.inputs (number, input) select number, :input from made),
-    forgotten as (
-      delete from SCHEMA.tasks
-      where :keepCount::bigint is not null and not exists (select 1 from instead) and number in (
-        select number
-        from (select number, row_number() over latest as place, sum(bytes + octet_length(questions)) over latest as size
-              from SCHEMA.tasks where ${ofCaller} and finished_at is not null
-              window latest as (order by finished_at desc, number desc rows unbounded preceding)) as own
-        where place > :keepCount or size > :keepBytes)
-      returning task_id)
-    select instead.*, made.*, array(select task_id from forgotten) as forgotten
-    from (select 1) as one left join instead on true left join made on true`,
+  create: "select * from SCHEMA.create_tasks(:given::json)",
   wasCreated: `select ${whole} where ${own}`,
 
   find: `select ${whole} where task_id = :taskId`,
   /** The sum keeps the planner from walking through all of the caller's in their order. */
   findEqual: `select ${whole} where caller = :caller and project = :project and digest = :digest and ${live} and not is_call and ${fits} order by number + 0 limit 1`,
   get: `select ${whole} where ${own} and (expires_at is null or expires_at > ${now})`,
+  /** Each is looked up by itself, whatever the planner knows. Of a large one the row alone: those who wait for others need not wait for it. */
+  getSome: `
+    select asked.place, found.* from json_to_recordset(:given::json) as asked (place integer, caller text, task_id text)
+    cross join lateral (
+      select ${columns}, small.is_small,
+             (select input from SCHEMA.inputs as i where small.is_small and i.number = t.number) as input,
+             (select outcome from SCHEMA.outcomes as o where small.is_small and o.number = t.number) as outcome
+      from SCHEMA.tasks as t cross join lateral (select t.bytes <= :smallBytes as is_small) as small
+      where t.task_id = asked.task_id and t.caller = asked.caller and (expires_at is null or expires_at > ${now}) limit 1) as found`,
   versions: "select task_id, version from SCHEMA.tasks where task_id = any(:taskIds::text[])",
   list: `select ${columns} from SCHEMA.tasks where ${listed} order by number desc limit :limit`,
   /** Of each status only the newest are looked at: one that no task has costs nothing. */
@@ -159,10 +142,7 @@ const statements = {
       update SCHEMA.tasks set status = 'cancelled', status_message = :statusMessage, bytes = bytes + octet_length(:outcomeHead), ${ended}
       where task_id = :taskId and version = :version and ${live} returning number, task_id, ${cancelledOutcome} as outcome),${settled}`,
 
-  settle: `
-    with over as (
-      update SCHEMA.tasks set status = :status, status_message = :statusMessage, bytes = bytes + octet_length(:outcome), ${ended}
-      where ${holds} returning number, task_id, :outcome::text as outcome),${settled}`,
+  settle: "select SCHEMA.settle_tasks(:given::json) as place",
   wasSettled: `
     select task_id from SCHEMA.tasks join SCHEMA.outcomes using (number)
     where task_id = :taskId and fence = :fence and status = :status and outcome = :outcome`,

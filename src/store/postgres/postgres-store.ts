@@ -28,11 +28,14 @@ import { Listeners } from "../listeners.ts";
 import { parseAddress } from "./address.ts";
 import { answerQuestion, askQuestion, cancelledHead, lapseQuestions } from "./change-task.ts";
 import { claimTask } from "./claim-task.ts";
-import { createTask } from "./create-task.ts";
+import { Creating } from "./create-task.ts";
 import { Database } from "./database.ts";
+import type { Gathered } from "./gathered.ts";
 import { interruptedWords } from "./interrupted-words.ts";
 import { startLeaseKeeper } from "./keep-leases.ts";
 import { readPage } from "./list-tasks.ts";
+import { Reading } from "./read-tasks.ts";
+import { gatherSettlements, type Settlement } from "./settle-tasks.ts";
 import { NodeNews } from "./node-news.ts";
 import { PostgresShared } from "./postgres-shared.ts";
 import type { StatementName } from "./postgres-statements.ts";
@@ -50,6 +53,9 @@ export class PostgresStore implements TaskStore {
   readonly #listeners = new Listeners();
   readonly #elsewhere: NodeNews;
   readonly #unsettled: UnsettledClaims;
+  readonly #creating: Creating;
+  readonly #settling: Gathered<Settlement, boolean>;
+  readonly #reading: Reading;
   readonly shared: SharedState;
 
   constructor(url: string, clock: Clock, log: Logger) {
@@ -57,6 +63,9 @@ export class PostgresStore implements TaskStore {
     this.#database = new Database(parseAddress(url), clock, log);
     this.#elsewhere = new NodeNews(this.#database, clock, this.#listeners);
     this.#unsettled = new UnsettledClaims(this.#database, clock);
+    this.#creating = new Creating(this.#database, this.#unsettled);
+    this.#settling = gatherSettlements(this.#database);
+    this.#reading = new Reading(this.#database);
     this.shared = new PostgresShared({
       database: this.#database,
       tell: (name) => this.#elsewhere.tell(name, false),
@@ -78,7 +87,7 @@ export class PostgresStore implements TaskStore {
   async create(fresh: NewTask, options: CreateOptions): Promise<Created> {
     // Nobody joins what is about to be removed.
     await this.#settleClaims();
-    const { created, forgotten } = await createTask(this.#database, this.#unsettled, fresh, options);
+    const { created, forgotten } = await this.#creating.create(fresh, options);
     if (created.kind === "created") {
       for (const taskId of forgotten) this.#changed(taskId);
       this.#changed(fresh.taskId, options.claim === undefined);
@@ -87,7 +96,7 @@ export class PostgresStore implements TaskStore {
   }
 
   get(scope: CallerScope, taskId: string): Promise<Task | undefined> {
-    return this.#find("get", { caller: scope.caller, taskId });
+    return this.#reading.get(scope, taskId);
   }
 
   async list(scope: CallerScope, filter: ListFilter): Promise<TaskPage> {
@@ -154,13 +163,9 @@ export class PostgresStore implements TaskStore {
   async settle(claim: Claim, outcome: TaskOutcome): Promise<boolean> {
     const statusMessage = outcome.ending === "completed" ? null : outcome.message;
     const json = JSON.stringify(outcome);
-    const values = { ...claim, status: outcome.ending, outcome: json, statusMessage };
-    const isSettled = await this.#database.share({
-      order: `1 ${claim.taskId}`,
-      bytes: json.length,
-      act: async (query, isAgain) =>
-        (await query("settle", values)).length > 0 || (isAgain && (await query("wasSettled", values)).length > 0),
-    });
+    const { taskId: task_id, fence } = claim;
+    const settlement = { task_id, fence, status: outcome.ending, outcome: json, status_message: statusMessage };
+    const isSettled = await this.#database.untilOver(() => this.#settling.add(settlement, json.length));
     return this.#told(claim.taskId, isSettled);
   }
 

@@ -56,42 +56,57 @@ export interface PostgresRow {
 
 type PostgresScalar = string | number | boolean | null;
 export type PostgresValue = PostgresScalar | readonly PostgresScalar[];
+export type NewRow = ReturnType<typeof fromNewTask>;
 export type PostgresValues = Readonly<Record<string, PostgresValue>>;
 
-/** A new task as the database takes it; when it begins, the database says. */
-export function fromNewTask(fresh: NewTask, claim: CreateOptions["claim"]): PostgresValues {
+/** A new task as the database takes it, by the names of its columns; when it begins, the database says. */
+export function fromNewTask(fresh: NewTask, claim: CreateOptions["claim"]) {
   const isHeld = claim !== undefined;
+  const { isSafe, maxAttempts, backoffMs } = fresh.rules;
+  const { questions, openQuestions: open, lapsesAt } = fromQuestions(fresh.questions);
   return {
-    taskId: fresh.taskId,
+    task_id: fresh.taskId,
     caller: fresh.caller,
     project: fresh.project,
     command: fresh.command,
     digest: fresh.digest,
-    idempotencyKey: fresh.idempotencyKey ?? null,
+    idempotency_key: fresh.idempotencyKey ?? null,
     reason: fresh.reason,
-    ttlMs: fresh.ttlMs,
-    estimateMs: fresh.estimateMs ?? null,
-    ...fromRules(fresh.rules),
+    ttl_ms: fresh.ttlMs,
+    estimate_ms: fresh.estimateMs ?? null,
+    is_safe: isSafe,
+    max_attempts: maxAttempts,
+    backoff_ms: backoffMs,
     status: isHeld ? "working" : "queued",
     fence: isHeld ? 1 : 0,
     attempts: isHeld ? 1 : 0,
     worker: claim?.worker ?? null,
-    leaseMs: claim?.leaseMs ?? null,
-    ageMs: fresh.ageMs ?? 0,
-    isCall: fresh.isCall,
-    ...fromQuestions(fresh.questions),
-    progressToken: fresh.progressToken === undefined ? null : JSON.stringify(fresh.progressToken),
+    lease_ms: claim?.leaseMs ?? null,
+    age_ms: fresh.ageMs ?? 0,
+    is_call: fresh.isCall,
+    questions,
+    open_questions: open,
+    lapses_at: lapsesAt,
+    progress_token: fresh.progressToken === undefined ? null : JSON.stringify(fresh.progressToken),
     door: fresh.origin.door,
     folder: fresh.origin.folder ?? null,
-    isEndless: fresh.isEndless,
-    isProven: fresh.isProven,
+    is_endless: fresh.isEndless,
+    is_proven: fresh.isProven,
     environment: fromEnvironment(fresh.environment),
     client: fresh.origin.client === undefined ? null : JSON.stringify(fresh.origin.client),
   };
 }
 
+/** Several rows as one value, each with its place. */
+export function toGiven(rows: readonly object[]): string {
+  return JSON.stringify(
+    rows.map((row, place) => ({ ...row, place })),
+    (_, value: unknown) => (typeof value === "string" ? toExactText(value) : value),
+  );
+}
+
 /** Questions, and what is counted and looked for without reading them. */
-export function fromQuestions(questions: readonly TaskQuestion[]): PostgresValues {
+export function fromQuestions(questions: readonly TaskQuestion[]) {
   const open = openQuestions({ questions });
   const limits = open.flatMap(({ until }) => (until === undefined ? [] : [until]));
   return {

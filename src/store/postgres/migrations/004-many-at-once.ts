@@ -1,0 +1,120 @@
+/**
+ * Tasks are made and settled many at a time, by one call of a function: what a statement costs beside its rows is paid
+ * once for all. Each task in it is looked at by itself, with what came of those before it. An old node may keep running
+ * across it: it makes and settles by statements of its own.
+ */
+export const manyAtOnce = `
+create function SCHEMA.create_tasks(given json) returns table (
+  place integer, kind text, id text, live bigint, at bigint, forgotten text[]
+) language plpgsql volatile as $$
+declare
+  one      record;
+  begun    bigint;
+  made     bigint;
+  waiting  bigint;
+begin
+  at := SCHEMA.now_ms();
+  /* Locks are taken in one order on every node. */
+  for one in
+    select * from json_to_recordset(given) as fresh (
+      place integer, joins_equal boolean, max_live bigint, max_waiting bigint, keep_count bigint, keep_bytes bigint,
+      task_id text, caller text, project text, command text, digest text, idempotency_key text, input text, reason text,
+      ttl_ms bigint, estimate_ms double precision, is_safe boolean, max_attempts bigint, backoff_ms bigint, status text,
+      fence bigint, attempts integer, worker text, lease_ms bigint, claim_id text, age_ms double precision,
+      is_call boolean, questions text, open_questions integer, lapses_at bigint, progress_token text, door text,
+      folder text, is_endless boolean, is_proven boolean, environment text, client text)
+    order by fresh.caller collate "C", fresh.place
+  loop
+    place := one.place;
+    kind := null;
+    id := null;
+    live := 0;
+    forgotten := '{}';
+    if not one.is_call or one.idempotency_key is not null then
+      perform pg_advisory_xact_lock(hashtextextended('SCHEMA create ' || one.caller, 0));
+    end if;
+    if one.idempotency_key is not null then
+      delete from SCHEMA.tasks as old
+        where old.caller = one.caller and old.project = one.project and old.idempotency_key = one.idempotency_key and old.expires_at <= at;
+      select 'repeated', t.task_id into kind, id from SCHEMA.tasks as t
+        where t.caller = one.caller and t.project = one.project and t.idempotency_key = one.idempotency_key;
+    end if;
+    if kind is null and not one.is_call then
+      if one.joins_equal then
+        select 'joined', t.task_id into kind, id from SCHEMA.tasks as t
+          where t.caller = one.caller and t.project = one.project and t.digest = one.digest and t.finished_at is null and not t.is_call
+            and (t.environment is null or one.environment is null or SCHEMA.fits(t.environment, one.environment))
+          order by t.number + 0 limit 1;
+      end if;
+      if kind is null then
+        select count(*) filter (where t.status <> 'input_required'), count(*) filter (where t.status = 'input_required')
+          into live, waiting
+          from SCHEMA.tasks as t where t.caller = one.caller and t.finished_at is null and not t.is_call;
+        if live >= one.max_live then
+          kind := 'full';
+          live := one.max_live;
+        elsif waiting >= one.max_waiting then
+          kind := 'full';
+          live := one.max_waiting;
+          select t.task_id into id from SCHEMA.tasks as t
+            where t.caller = one.caller and t.finished_at is null and not t.is_call and t.status = 'input_required'
+            order by t.number + 0 limit 1;
+        end if;
+      end if;
+    end if;
+    if kind is null then
+      begun := floor(at - one.age_ms + 0.5);
+      insert into SCHEMA.tasks (task_id, caller, project, command, digest, idempotency_key, reason, ttl_ms, estimate_ms,
+             is_safe, max_attempts, backoff_ms, status, fence, attempts, worker, lease_until, claim_id,
+             not_before, created_at, updated_at, started_at, is_call, questions, open_questions, lapses_at, bytes,
+             progress_token, door, folder, is_endless, is_proven, environment, client)
+      values (one.task_id, one.caller, one.project, one.command, one.digest, one.idempotency_key, one.reason, one.ttl_ms, one.estimate_ms,
+             one.is_safe, one.max_attempts, one.backoff_ms, one.status, one.fence, one.attempts, one.worker, at + one.lease_ms, one.claim_id,
+             begun, begun, begun, case when one.worker is null then null else begun end, one.is_call, one.questions, one.open_questions,
+             one.lapses_at, octet_length(one.input),
+             one.progress_token, one.door, one.folder, one.is_endless, one.is_proven, one.environment, one.client)
+      returning tasks.number into made;
+      insert into SCHEMA.inputs (number, input) values (made, one.input);
+      if one.keep_count is not null then
+        with gone as (
+          delete from SCHEMA.tasks as old where old.number in (
+            select own.number
+            from (select t.number, row_number() over latest as place, sum(t.bytes + octet_length(t.questions)) over latest as size
+                  from SCHEMA.tasks as t where (t.caller || '') = one.caller and t.finished_at is not null
+                  window latest as (order by t.finished_at desc, t.number desc rows unbounded preceding)) as own
+            where own.place > one.keep_count or own.size > one.keep_bytes)
+          returning old.task_id)
+        select coalesce(array_agg(gone.task_id), '{}') into forgotten from gone;
+      end if;
+    end if;
+    return next;
+  end loop;
+end
+$$;
+
+create function SCHEMA.settle_tasks(given json) returns setof integer language plpgsql volatile as $$
+declare
+  one        record;
+  the_now    bigint := SCHEMA.now_ms();
+  the_number bigint;
+begin
+  for one in
+    select * from json_to_recordset(given) as fresh (
+      place integer, task_id text, fence bigint, status text, status_message text, outcome text)
+    order by fresh.task_id collate "C"
+  loop
+    update SCHEMA.tasks as t
+      set status = one.status, status_message = one.status_message, bytes = t.bytes + octet_length(one.outcome),
+          worker = null, lease_until = null, claim_id = null, lapses_at = null, finished_at = the_now,
+          expires_at = the_now + t.ttl_ms, updated_at = the_now, version = t.version + 1
+      where t.task_id = one.task_id and t.fence = one.fence and t.worker is not null and t.finished_at is null
+      returning t.number into the_number;
+    if found then
+      insert into SCHEMA.outcomes (number, outcome) values (the_number, one.outcome);
+      delete from SCHEMA.steps as step where step.number = the_number;
+      return next one.place;
+    end if;
+  end loop;
+end
+$$;
+`;
