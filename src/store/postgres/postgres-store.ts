@@ -34,12 +34,12 @@ import type { Gathered } from "./gathered.ts";
 import { interruptedWords } from "./interrupted-words.ts";
 import { startLeaseKeeper } from "./keep-leases.ts";
 import { readPage } from "./list-tasks.ts";
-import { Reading } from "./read-tasks.ts";
-import { gatherSettlements, type Settlement } from "./settle-tasks.ts";
 import { NodeNews } from "./node-news.ts";
 import { PostgresShared } from "./postgres-shared.ts";
 import type { StatementName } from "./postgres-statements.ts";
+import { Reading } from "./read-tasks.ts";
 import { recordDurations } from "./record-durations.ts";
+import { gatherSettlements, type Settlement } from "./settle-tasks.ts";
 import { fromEnvironment, fromRules, type PostgresRow, type PostgresValues, toTask } from "./task-rows.ts";
 import { UnsettledClaims } from "./unsettled-claims.ts";
 
@@ -57,6 +57,8 @@ export class PostgresStore implements TaskStore {
   readonly #settling: Gathered<Settlement, boolean>;
   readonly #reading: Reading;
   readonly shared: SharedState;
+  /** Where many callers wait, the next ones to be looked at come after this one. */
+  #lastServed = "";
 
   constructor(url: string, clock: Clock, log: Logger) {
     this.#log = log;
@@ -133,8 +135,10 @@ export class PostgresStore implements TaskStore {
 
   async claim(request: ClaimRequest): Promise<Task | undefined> {
     await this.#settleClaims();
-    const task = await claimTask(this.#database, this.#unsettled, request);
-    if (task !== undefined) this.#changed(task.taskId);
+    const task = await claimTask(this.#database, this.#unsettled, request, this.#lastServed);
+    if (task === undefined) return undefined;
+    this.#lastServed = task.caller;
+    this.#changed(task.taskId);
     return task;
   }
 
