@@ -12,7 +12,7 @@ const leastKills = rounds(20, 45);
 export const timeout = seconds * 1000 + 240_000;
 
 /** Where workers and producers are killed. */
-export const places = [
+const places = [
   "after-insert",
   "before-ack",
   "after-claim",
