@@ -1,10 +1,8 @@
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { inspect } from "node:util";
-import type pg from "pg";
 import { describe, expect, test, vi } from "vitest";
 import { systemClock } from "../../src/clock.ts";
-import { openLog, silentLog } from "../../src/log.ts";
+import { silentLog } from "../../src/log.ts";
 import { openStore, type Store, shownStore } from "../../src/store/open.ts";
 import { parseAddress } from "../../src/store/postgres/address.ts";
 import { Database } from "../../src/store/postgres/database.ts";
@@ -14,55 +12,12 @@ import { FakeClock } from "../../src/testing/fake-clock.ts";
 import { accepted, Bench, done, leaseMs, question } from "../../src/testing/store-cases/bench.ts";
 import { openCutConnection } from "../helpers/cut-connection.ts";
 import { cleanUp } from "../helpers/home.ts";
+import { inTime, openAt, refusal, relationsIn, unusable } from "../helpers/postgres-bench.ts";
 import { adminOf, newSchema, serverPort, startServer, testPassword, urlOf } from "../helpers/postgres.ts";
 
 const admin = adminOf(serverPort);
 
-/** A store on a schema, closed after the test. */
-async function openAt(url: string, clock?: FakeClock): Promise<Bench> {
-  const store = await openStore(url, clock && { clock });
-  const bench = new Bench(store, clock ?? new FakeClock());
-  cleanUp(() => inTime(bench, store.close()));
-  return bench;
-}
-
-/** What a promise comes to, while time passes quickly. */
-async function inTime<T>({ clock }: { readonly clock: FakeClock }, promise: Promise<T>): Promise<T> {
-  let isOver = false;
-  const ended = promise.finally(() => (isOver = true));
-  ended.catch(() => undefined);
-  await vi.waitFor(
-    () => {
-      clock.advance(600);
-      expect(isOver).toBe(true);
-    },
-    { timeout: 30_000, interval: 5 },
-  );
-  return await ended;
-}
-
-/** What opening it says; whatever is told of it holds no password. */
-async function refusal(url: string): Promise<{ code: string; message: string }> {
-  const lines: string[] = [];
-  const log = openLog({ level: "debug", isTerminal: false, write: (line) => lines.push(line) });
-  const error = await openStore(url, { log }).then(
-    (store) => store.close().then(() => undefined),
-    (thrown: unknown) => thrown as { code: string; message: string; forClients?: string },
-  );
-  expect(error, "it was opened").toBeDefined();
-  expect(error?.forClients).toMatch(/^[A-Z].*\.$/);
-  expect(error?.forClients).not.toContain("127.0.0.1");
-  for (const told of [inspect(error, { depth: 9, showHidden: true }), lines.join("")])
-    expect(told).not.toContain("secret");
-  return error as { code: string; message: string };
-}
-
 describe("what cannot be opened says why, in one sentence", () => {
-  const sentence = (why: string) => ({
-    code: "STORE_UNAVAILABLE",
-    message: expect.stringMatching(new RegExp(`^The task database 127\\.0\\.0\\.1:\\d+/\\w+ cannot be used: ${why}`)),
-  });
-
   test.each<[string, (port: number) => string, string]>([
     ["a wrong password", (port) => urlOf(port).replace(testPassword, "secret-but-wrong"), "the password or the user"],
     ["an unknown database", (port) => urlOf(port).replace("/postgres?", "/nowhere?"), "there is no such database"],
@@ -74,14 +29,14 @@ describe("what cannot be opened says why, in one sentence", () => {
       "the server demands TLS",
     ],
   ])("%s", async (_, toUrl, why) => {
-    expect(await refusal(toUrl(await serverPort()))).toMatchObject(sentence(why));
+    expect(await refusal(toUrl(await serverPort()))).toMatchObject(unusable(why));
   });
 
   test("an encoding that does not hold every text", async () => {
     const name = newSchema();
     await (await admin()).query(`create database ${name} template template0 encoding 'SQL_ASCII' locale 'C'`);
     const url = urlOf(await serverPort()).replace("/postgres?", `/${name}?`);
-    expect(await refusal(url)).toMatchObject(sentence("it is encoded as SQL_ASCII"));
+    expect(await refusal(url)).toMatchObject(unusable("it is encoded as SQL_ASCII"));
   });
 
   test("a database that may only be read, a user who may make nothing, and one who has no connection left", async () => {
@@ -91,15 +46,15 @@ describe("what cannot be opened says why, in one sentence", () => {
     await client.query(`alter database ${name} set default_transaction_read_only = on`);
     const url = urlOf(await serverPort());
     expect(await refusal(url.replace("/postgres?", `/${name}?`))).toMatchObject(
-      sentence("its transactions may only read"),
+      unusable("its transactions may only read"),
     );
     for (const role of ["reader", "limited"])
       await client.query(`
         do $$ begin create role ${role} login password '${testPassword}'; exception when duplicate_object then null; end $$`);
     await client.query("alter role limited connection limit 0");
     const as = (role: string) => url.replace("//postgres:", `//${role}:`);
-    expect(await refusal(as("reader"))).toMatchObject(sentence("its user may not do this"));
-    expect(await refusal(as("limited"))).toMatchObject(sentence("the server has no connection left"));
+    expect(await refusal(as("reader"))).toMatchObject(unusable("its user may not do this"));
+    expect(await refusal(as("limited"))).toMatchObject(unusable("the server has no connection left"));
   });
 
   test("a schema that a newer version has changed", async () => {
@@ -120,7 +75,7 @@ describe("what cannot be opened says why, in one sentence", () => {
     const client = await admin();
     await client.query(`create schema ${schema}; create table ${schema}.tasks (theirs text)`);
     expect(await refusal(urlOf(await serverPort(), schema))).toMatchObject(
-      sentence(`its schema ${schema} has a table tasks of another program`),
+      unusable(`its schema ${schema} has a table tasks of another program`),
     );
     expect(await relationsIn(client, schema)).toEqual(["tasks"]);
   });
@@ -141,14 +96,6 @@ describe("what cannot be opened says why, in one sentence", () => {
 test("A store is shown without its user and password.", () => {
   expect(shownStore("postgres://ada:secret@db:5433/tasks?schema=x")).toBe("postgres://db:5433/tasks");
   expect(shownStore("/home/ada/tasks.db")).toBe("/home/ada/tasks.db");
-});
-
-test("A node that may want more connections than there are is warned of.", async () => {
-  const warnings: string[] = [];
-  const log = openLog({ level: "warn", isTerminal: false, write: (line) => warnings.push(line) });
-  const store = await openStore(urlOf(await serverPort()).replace("pool=4", "pool=300"), { log });
-  await store.close();
-  expect(warnings.join("")).toMatch(/connections left, and a node may need 302/);
 });
 
 describe("a schema is brought up to date", () => {
@@ -504,11 +451,3 @@ test("Nothing that was acknowledged is lost, and nothing refused, while the serv
     Array.from({ length: 60 }, () => ["completed", 1, 3]),
   );
 });
-
-async function relationsIn(client: pg.Client, schema: string): Promise<string[]> {
-  const { rows } = await client.query<{ relname: string }>(
-    "select relname from pg_class where relnamespace = $1::regnamespace",
-    [schema],
-  );
-  return rows.map(({ relname }) => relname);
-}

@@ -23,10 +23,14 @@ export interface PostgresAddress {
   readonly access: ServerAccess;
   readonly schema: string;
   readonly poolSize: number;
+  /** How many connections whoever opens it may need in all. */
+  readonly needed: number;
   /** Host and database, as everybody may read it. */
   readonly shown: string;
 }
 
+/** Beside the pool: one that listens, and where tasks are run one that keeps leases. */
+export const besidePool = { working: 2, serving: 1 };
 const defaultSchema = "meanwhile";
 const defaultPool = 8;
 const known = ["schema", "pool", "sslmode", "sslrootcert", "host"];
@@ -38,7 +42,7 @@ export function isPostgresUrl(store: string): boolean {
 }
 
 /** Takes a URL apart. Throws one sentence, without the URL: it may hold a password. */
-export function parseAddress(store: string): PostgresAddress {
+export function parseAddress(store: string, beside = besidePool.working): PostgresAddress {
   const url = toUrl(store);
   const unknown = [...url.searchParams.keys()].find((name) => !known.includes(name));
   if (unknown !== undefined) throw misspelt(`\`${unknown}\` is no parameter of it; there are ${known.join(", ")}`);
@@ -53,7 +57,8 @@ export function parseAddress(store: string): PostgresAddress {
     ...sslOf(url),
   };
   const place = `${host === "" ? "localhost" : host}${url.port === "" ? "" : `:${url.port}`}`;
-  return { access, schema: schemaOf(url), poolSize: poolOf(url), shown: `${place}/${database}` };
+  const poolSize = poolOf(url);
+  return { access, schema: schemaOf(url), poolSize, needed: poolSize + beside, shown: `${place}/${database}` };
 }
 
 function toUrl(store: string): URL {
