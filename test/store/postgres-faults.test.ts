@@ -57,6 +57,19 @@ describe("what cannot be opened says why, in one sentence", () => {
     expect(await refusal(as("limited"))).toMatchObject(unusable("the server has no connection left"));
   });
 
+  test("a server that is too old", async () => {
+    const { rows } = await (await admin()).query<{ major: string }>(
+      "select current_setting('server_version_num')::int / 10000 as major",
+    );
+    // Its facts begin with its version, which is followed by the length of the next one.
+    const [version, older] = [`${rows[0]?.major}\0\0\0\x04UTF8`, "13\0\0\0\x04UTF8"];
+    const way = await openCutConnection(await serverPort(), (said) =>
+      Buffer.from(said.toString("latin1").replace(version, older), "latin1"),
+    );
+    const why = "its server is PostgreSQL 13; 14 or newer is needed\\.$";
+    expect(await refusal(urlOf(way.port))).toMatchObject(unusable(why));
+  });
+
   test("a schema that a newer version has changed", async () => {
     const schema = newSchema();
     const url = urlOf(await serverPort(), schema);
@@ -119,6 +132,26 @@ describe("a schema is brought up to date", () => {
     await client.query(`drop function ${schema}.fits(text, text)`);
     const bench = await openAt(url);
     expect((await bench.make()).status).toBe("queued");
+  });
+
+  test("from where it was when the connection broke in the middle of a step", async () => {
+    const way = await openCutConnection(await serverPort());
+    const schema = newSchema();
+    const url = urlOf(way.port, schema);
+    const client = await admin();
+    for (const step of [1, 2]) {
+      way.cutOffAt(`meanwhile_schema set version = ${step}`);
+      expect(await refusal(url)).toMatchObject(unusable("the connection was lost and cannot be made again"));
+      way.heal();
+      // What of it was done is undone; the steps before it stay.
+      await vi.waitFor(async () => {
+        const { rows } = await client.query("select 1 from pg_namespace where nspname = $1", [schema]);
+        expect(rows).toHaveLength(step - 1);
+      });
+    }
+    const { rows } = await client.query(`select version from ${schema}.meanwhile_schema`);
+    expect([way.lost, rows]).toEqual([2, [{ version: 1 }]]);
+    expect((await (await openAt(url)).make()).status).toBe("queued");
   });
 });
 
@@ -407,6 +440,28 @@ test("A write whose connection is ended in the middle is written once it can be.
   await client.query("rollback");
   expect(await settled).toBe(true);
   expect((await bench.read(claim.taskId)).status).toBe("completed");
+});
+
+test("A full disk is told in one sentence, undoes what it met, and what ran goes on once there is room.", async () => {
+  const schema = newSchema();
+  const bench = await openAt(urlOf(await serverPort(), schema));
+  const claim = await bench.begin({ taskId: "running" });
+  const client = await admin();
+  await client.query(`
+    create function ${schema}.full() returns trigger language plpgsql as $$ begin
+      raise exception using errcode = '53100', message = 'could not extend file: No space left on device';
+    end $$`);
+  for (const table of ["tasks", "outcomes"])
+    await client.query(
+      `create trigger full_${table} before insert on ${schema}.${table} for each row execute function ${schema}.full()`,
+    );
+  const full = unusable("the server's disk is full; make room, running tasks then go on\\.$");
+  await expect(bench.create({ taskId: "new" })).rejects.toMatchObject(full);
+  await expect(bench.store.settle(claim, done)).rejects.toMatchObject(full);
+  expect((await bench.read("running")).status).toBe("working");
+  await client.query(`drop function ${schema}.full() cascade`);
+  expect(await bench.store.settle(claim, done)).toBe(true);
+  expect((await bench.create({ taskId: "new" })).kind).toBe("created");
 });
 
 test("Who waits hears of changes on other nodes after the connection that listens was lost.", async () => {

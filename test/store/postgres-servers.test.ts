@@ -1,3 +1,4 @@
+import { writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
@@ -10,11 +11,12 @@ import { openNodeStore } from "../../src/runtime/open-node-store.ts";
 import { openStore } from "../../src/store/open.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
 import { Bench, leaseMs } from "../../src/testing/store-cases/bench.ts";
+import { openCutConnection } from "../helpers/cut-connection.ts";
 import { cleanUp, shareAmongTests } from "../helpers/home.ts";
 import { adminOf, newSchema, startServer, urlOf } from "../helpers/postgres.ts";
-import { inTime, openAt, unusable } from "../helpers/postgres-bench.ts";
+import { inTime, openAt, refusal, unusable } from "../helpers/postgres-bench.ts";
 
-/** A server with few connections, that speaks TLS. */
+/** A server with few connections, that speaks TLS, for localhost, and becomes a standby at the end. */
 const maxConnections = 24;
 const reserved = 3;
 const own = shareAmongTests(async () => {
@@ -53,6 +55,61 @@ async function leave(left: number): Promise<() => Promise<void>> {
   while (taken.length < maxConnections - reserved - 1 - left) taken.push(await connect());
   return giveBack;
 }
+
+describe("TLS", () => {
+  const on = async (query: string, host = "127.0.0.1") => urlOf(await ownPort()).replace("127.0.0.1", host) + query;
+  const certificate = async (name = "server.crt") => path.join((await own()).data, name);
+
+  test("a certificate is checked as far as `sslmode` says", async () => {
+    const known = `&sslrootcert=${await certificate()}`;
+    const urls = [await on(`&sslmode=verify-ca${known}`), await on(`&sslmode=verify-full${known}`, "localhost")];
+    for (const url of urls) expect((await (await openAt(url)).make()).status).toBe("queued");
+  });
+
+  test.each<[string, () => Promise<string>, string]>([
+    [
+      "a server whose certificate nobody has signed that is known",
+      () => on("&sslmode=verify-full", "localhost"),
+      "the server's certificate is not one to trust; name its authority with sslrootcert= in the URL, or use sslmode=require",
+    ],
+    [
+      "a server that shows another authority's",
+      async () => on(`&sslmode=verify-ca&sslrootcert=${await certificate("another.crt")}`),
+      "the server's certificate is not one to trust; name its authority with sslrootcert= in the URL",
+    ],
+    [
+      "a server by a name that is not in its certificate",
+      async () => on(`&sslmode=verify-full&sslrootcert=${await certificate()}`),
+      "the server's certificate is for another host; name the host in the URL as the certificate does, or use sslmode=verify-ca",
+    ],
+    [
+      "a user who may not come without it, and does",
+      async () => (await on("&sslmode=disable")).replace("postgres:secret", "other:secret"),
+      "the server demands TLS; set sslmode=require in the URL",
+    ],
+  ])("%s is refused in one sentence that names the cure", async (_, toUrl, why) => {
+    expect(await refusal(await toUrl())).toMatchObject(unusable(why));
+  });
+
+  test.each<[string, () => Promise<string>, string]>([
+    [
+      "no certificate",
+      async () => on(`&sslmode=verify-ca&sslrootcert=${await certificate("PG_VERSION")}`),
+      "holds no certificate",
+    ],
+    ["nothing", () => on("&sslmode=verify-ca&sslrootcert=/nowhere/ca.pem"), "cannot be read"],
+    [
+      "one that would not be looked at",
+      async () => on(`&sslmode=require&sslrootcert=${await certificate()}`),
+      "is for",
+    ],
+    ["one, and no `sslmode`", async () => on(`&sslrootcert=${await certificate()}`), "is for"],
+  ])("an `sslrootcert` that names %s is refused", async (_, toUrl, why) => {
+    const { message } = await refusal(await toUrl());
+    expect(message).toMatch(/^The URL of the task database is not one that can be used: .*`sslrootcert`.*\.$/);
+    expect(message).toContain(why);
+  });
+});
 
 describe("connections", () => {
   test.each([
@@ -128,16 +185,39 @@ describe("connections", () => {
   test("a call that finds none waits for one; after a while it is told so, and is not done later", async () => {
     const giveBack = await leave(-reserved);
     const clock = new FakeClock();
-    const bench = new Bench(await openStore(urlOf(await ownPort()), { clock, isPatient: true }), clock);
+    let refused = 0;
+    const way = await openCutConnection(await ownPort(), (said) => {
+      if (said.includes("53300")) refused += 1;
+      return said;
+    });
+    const bench = new Bench(await openStore(urlOf(way.port), { clock, isPatient: true }), clock);
     cleanUp(() => inTime(bench, bench.store.close()));
     await expect(inTime(bench, bench.create({ taskId: "told" }))).rejects.toMatchObject(
       unusable("the server has no connection left"),
     );
+    const before = refused;
     const waiting = bench.create({ taskId: "waits" });
-    await expect(connect()).rejects.toMatchObject({ code: "53300" });
+    await vi.waitFor(() => expect(refused).toBeGreaterThan(before), { timeout: 30_000 });
     await giveBack();
     expect((await inTime(bench, waiting)).kind).toBe("created");
     const { tasks } = await bench.store.list(bench.scope(), { limit: 9 });
     expect(tasks.map(({ taskId }) => taskId)).toEqual(["waits"]);
   });
+});
+
+test("A server that has become a standby is refused, by those that are there already, too.", async () => {
+  const { data, pid } = await own();
+  const [url, bench] = [urlOf(await ownPort()), await openAt(urlOf(await ownPort()))];
+  writeFileSync(path.join(data, "standby.signal"), "", { mode: 0o644 });
+  process.kill(pid, "SIGHUP");
+  await vi.waitFor(
+    async () =>
+      expect(await refusal(url)).toMatchObject(
+        unusable("its server is a replica that may only be read; point the URL at the primary server\\.$"),
+      ),
+    { timeout: 30_000 },
+  );
+  await expect(bench.make()).rejects.toMatchObject(
+    unusable("it may only be read; point the URL at the primary server\\.$"),
+  );
 });

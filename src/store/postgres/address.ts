@@ -94,19 +94,32 @@ function poolOf(url: URL): number {
 /** What the modes mean to PostgreSQL's own clients. */
 function sslOf(url: URL): Pick<ServerAccess, "ssl"> {
   const mode = url.searchParams.get("sslmode");
-  if (mode === null) return {};
-  if (!sslModes.includes(mode)) throw misspelt(`\`sslmode\` is one of ${sslModes.join(", ")}`);
-  if (mode === "disable") return { ssl: false };
   const certificate = url.searchParams.get("sslrootcert");
+  if (mode !== null && !sslModes.includes(mode)) throw misspelt(`\`sslmode\` is one of ${sslModes.join(", ")}`);
+  const isChecked = mode?.startsWith("verify") === true;
+  // Whoever names an authority means to have it asked.
+  if (certificate !== null && !isChecked)
+    throw misspelt("`sslrootcert` is for sslmode=verify-ca and sslmode=verify-full, and one of them has to be there");
+  if (mode === null) return {};
+  if (mode === "disable") return { ssl: false };
   const ca = certificate === null ? {} : { ca: readCertificate(certificate) };
-  return { ssl: mode.startsWith("verify") ? { isHostChecked: mode === "verify-full", ...ca } : {} };
+  return { ssl: isChecked ? { isHostChecked: mode === "verify-full", ...ca } : {} };
 }
 
 function readCertificate(file: string): string {
+  const text = readText(file);
+  if (text === undefined) throw misspelt(`the certificate ${file} that \`sslrootcert\` names cannot be read`);
+  // The driver would take it for no authority at all.
+  if (!text.includes("-----BEGIN CERTIFICATE-----"))
+    throw misspelt(`the file ${file} that \`sslrootcert\` names holds no certificate in PEM`);
+  return text;
+}
+
+function readText(file: string): string | undefined {
   try {
     return readFileSync(file, "utf8");
   } catch {
-    throw misspelt(`the certificate ${file} that \`sslrootcert\` names cannot be read`);
+    return undefined;
   }
 }
 
