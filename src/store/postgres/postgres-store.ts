@@ -60,9 +60,9 @@ export class PostgresStore implements TaskStore {
   /** Where many callers wait, the next ones to be looked at come after this one. */
   #lastServed = "";
 
-  constructor(url: string, clock: Clock, log: Logger) {
+  constructor(url: string, clock: Clock, log: Logger, besidePool?: number) {
     this.#log = log;
-    this.#database = new Database(parseAddress(url), clock, log);
+    this.#database = new Database(parseAddress(url, besidePool), clock, log);
     this.#elsewhere = new NodeNews(this.#database, clock, this.#listeners);
     this.#unsettled = new UnsettledClaims(this.#database, clock);
     this.#creating = new Creating(this.#database, this.#unsettled);
