@@ -47,7 +47,12 @@ const settled = `
     dropped as (delete from SCHEMA.steps where number in (select number from over))
     select task_id from over`;
 const cancelledOutcome = `:outcomeHead::text || coalesce(${now} - started_at, 0) || '}'`;
-const isLost = `worker is not null and ${live} and (worker = :worker or (:worker::text is null and lease_until < ${now}))`;
+const isLost = `worker = any(:workers::text[]) and ${live} and (not :isOverdue or lease_until < ${now})`;
+/** Each is found by one look into an index, however many tasks it holds. */
+const holders = `held (worker) as (
+      select min(worker) from SCHEMA.tasks where worker is not null
+      union all
+      select (select min(worker) from SCHEMA.tasks where worker > held.worker) from held where held.worker is not null)`;
 const mayRunAgain = "not is_call and is_safe and crashes + 1 < :maxCrashes";
 const giveUpOutcome = "case when is_call then :call when is_safe then :crashed else :unknown end";
 
@@ -135,7 +140,11 @@ const statements = {
     delete from SCHEMA.tasks
     where worker = any(:workers::text[]) and claim_id = any(:claimIds::text[]) and ${live} and (is_call or idempotency_key is null) returning task_id`,
 
-  renew: `update SCHEMA.tasks set lease_until = ${now} + :leaseMs where worker = :worker and ${live} and ${quickly}`,
+  renew: `
+    with renewed as (
+      update SCHEMA.tasks set lease_until = ${now} + :leaseMs where worker = :worker and ${live} and ${quickly})
+    insert into SCHEMA.workers (worker, lease_until) values (:worker, ${now} + :leaseMs)
+    on conflict (worker) do update set lease_until = excluded.lease_until`,
   report: `
     update SCHEMA.tasks
     set progress = coalesce(:progress, progress), status_message = coalesce(:statusMessage, status_message), ${changed}
@@ -210,7 +219,13 @@ const statements = {
     on conflict (number, name) do update set value = excluded.value returning name`,
   steps: "select name, value from SCHEMA.steps join SCHEMA.tasks using (number) where task_id = :taskId",
 
-  workers: "select distinct worker from SCHEMA.tasks where worker is not null",
+  workers: `with recursive ${holders} select worker from held where worker is not null`,
+  /** Of whom nothing was heard for a lease's time, or never. */
+  overdueWorkers: `
+    with recursive ${holders}
+    select worker from held left join SCHEMA.workers as known using (worker)
+    where worker is not null and (known.lease_until is null or known.lease_until < ${now})`,
+  forgetWorkers: `delete from SCHEMA.workers where lease_until < ${now} - :ageMs and ${quickly}`,
   sweep: `
     delete from SCHEMA.tasks where number in (select number from SCHEMA.tasks where expires_at <= ${now} limit :limit for update skip locked)
       and ${quickly} returning task_id`,

@@ -45,6 +45,8 @@ import { UnsettledClaims } from "./unsettled-claims.ts";
 
 /** Rows that go at once, so that nobody waits long for those that are locked meanwhile. */
 const removedAtOnce = 250;
+/** A worker that has not been heard of for so long is none any more. */
+const forgottenMs = 86_400_000;
 
 /** Tasks in one PostgreSQL schema, shared by as many nodes as like, by its clock. */
 export class PostgresStore implements TaskStore {
@@ -209,12 +211,14 @@ export class PostgresStore implements TaskStore {
   }
 
   async workers(): Promise<readonly string[]> {
-    return (await this.#database.query<{ worker: string }>("workers", {})).map(({ worker }) => worker);
+    return await this.#holders("workers");
   }
 
   async interrupt(worker?: string): Promise<readonly string[]> {
     await this.#settleClaims();
-    const ids = await this.#ids("interrupt", { ...interruptedWords(), worker: worker ?? null });
+    const workers = worker === undefined ? await this.#holders("overdueWorkers") : [worker];
+    if (workers.length === 0) return [];
+    const ids = await this.#ids("interrupt", { ...interruptedWords(), workers, isOverdue: worker === undefined });
     for (const id of ids) this.#changed(id, true);
     return ids;
   }
@@ -226,6 +230,7 @@ export class PostgresStore implements TaskStore {
   }
 
   async sweep(): Promise<number> {
+    await this.#database.query("forgetWorkers", { ageMs: forgottenMs });
     return (await this.#removeInPieces("sweep", {})).length;
   }
 
@@ -275,6 +280,10 @@ export class PostgresStore implements TaskStore {
   async #find(name: StatementName, values: PostgresValues): Promise<Task | undefined> {
     const [row] = await this.#database.query<PostgresRow>(name, values);
     return row === undefined ? undefined : toTask(row);
+  }
+
+  async #holders(name: "workers" | "overdueWorkers"): Promise<string[]> {
+    return (await this.#database.query<{ worker: string }>(name, {})).map(({ worker }) => worker);
   }
 
   async #ids(name: StatementName, values: PostgresValues): Promise<string[]> {
