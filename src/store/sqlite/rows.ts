@@ -127,8 +127,10 @@ export function toExactValues(values: SqlValues): SqlValues {
     const value = values[name];
     if (typeof value !== "string") continue;
     const text = toExactText(value);
+    if (text === value) continue;
     // Next to none differs, so next to nothing is copied.
-    if (text !== value) (exact ??= { ...values })[name] = text;
+    exact ??= { ...values };
+    exact[name] = text;
   }
   return exact ?? values;
 }
