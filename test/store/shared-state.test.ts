@@ -196,5 +196,8 @@ test.each(["SQLite", "PostgreSQL"])(
     await a.sessions.keep(sessionOf("another"), 10, "A");
     await a.sessions.note({ level: "error" }, { sessionId: "another", from: "A", text: "another session's" });
     expect(await reader.read()).toEqual(["another another session's"]);
+    // That a session has ended is said however much nobody has read.
+    await a.sessions.end("full", "A");
+    expect(await reader.read()).toEqual([`full ${endedLetter}`]);
   },
 );

@@ -215,11 +215,14 @@ export class SqliteShared implements SharedState, SharedSessions {
 
   /** Part of a transaction. */
   #write({ sessionId, from, to, text }: Letter): void {
-    const { count: maxCount, bytes: maxBytes } = maxLetters;
+    // That a session has ended is the last that is said of it.
+    const { count: maxCount, bytes: maxBytes } = text === endedLetter ? unbounded : maxLetters;
     const now = this.#parts.now();
     this.#file.run("postLetter", { sessionId, from, to: to ?? null, text, now, maxCount, maxBytes });
   }
 }
+
+const unbounded = { count: Number.MAX_SAFE_INTEGER, bytes: Number.MAX_SAFE_INTEGER };
 
 /** It is removed with what is too old, then. */
 function noMatter(): void {}
