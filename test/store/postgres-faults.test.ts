@@ -12,8 +12,8 @@ import { FakeClock } from "../../src/testing/fake-clock.ts";
 import { accepted, Bench, done, leaseMs, question } from "../../src/testing/store-cases/bench.ts";
 import { openCutConnection } from "../helpers/cut-connection.ts";
 import { cleanUp } from "../helpers/home.ts";
-import { inTime, openAt, refusal, relationsIn, unusable } from "../helpers/postgres-bench.ts";
 import { adminOf, newSchema, serverPort, startServer, testPassword, urlOf } from "../helpers/postgres.ts";
+import { inTime, openAt, refusal, relationsIn, unusable } from "../helpers/postgres-bench.ts";
 
 const admin = adminOf(serverPort);
 
