@@ -285,9 +285,9 @@ test("Tasks that are asked for at once are read in one statement, but for those 
   const way = await openCutConnection(await serverPort());
   const bench = await openAt(urlOf(way.port));
   const names = Array.from({ length: 12 }, (_, n) => `t${n}`);
-  const made = await Promise.all(
-    names.map((taskId) => bench.create({ taskId, input: { text: "x".repeat(taskId === "t7" ? 70_000 : 10) } })),
-  );
+  const make = (taskId: string, length: number) => bench.create({ taskId, input: { text: "x".repeat(length) } });
+  const large = await make("t0", 70_000);
+  const made = [large, ...(await Promise.all(names.slice(1).map((taskId) => make(taskId, 10))))];
   const tasks = await Promise.all([...names, "none"].map((taskId) => bench.store.get(bench.scope(), taskId)));
   expect(tasks).toEqual([...made.map((created) => "task" in created && created.task), undefined]);
   expect([way.sent("getSome"), way.sent("get"), way.sent("create")]).toEqual([1, 1, 2]);
@@ -360,6 +360,18 @@ describe("a claim of which its worker never heard", () => {
     await inTime(bench, make("second"));
     const { tasks } = await other.store.list(bench.scope(), { limit: 9 });
     expect(tasks.map(({ taskId }) => taskId)).toEqual(["second", "first"]);
+  });
+
+  test("is given back where somebody else was told of the task meanwhile: it has been promised", async () => {
+    const { bench, other, way } = await cut();
+    const make = (of: typeof bench, taskId: string) =>
+      of.create({ taskId, digest: "equal" }, { claim: { worker: "w1", leaseMs }, joinsEqual: true });
+    way.cutOffAt("create");
+    await expect(inTime(bench, make(bench, "t"))).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    expect(await make(other, "another")).toMatchObject({ kind: "joined", task: { taskId: "t", status: "working" } });
+    way.heal();
+    await inTime(bench, bench.store.interrupt());
+    expect(await other.claim({ worker: "w2" })).toMatchObject({ taskId: "t", attempts: 1, crashes: 0 });
   });
 
   test("stays what it is where its task was cancelled meanwhile", async () => {

@@ -376,6 +376,10 @@ describe("F15: files that go away or may not be written", () => {
       renameSync(`${file}.new`, file);
     },
     "its log is deleted": (file) => rmSync(`${file}-wal`),
+    "its log is deleted, and its folder looks as before,": (file) => {
+      rmSync(`${file}-wal`);
+      utimesSync(path.dirname(file), 1.5, 1.5);
+    },
     "its log is replaced": (file) => {
       copyFileSync(`${file}-wal`, `${file}.new`);
       renameSync(`${file}.new`, `${file}-wal`);
@@ -390,9 +394,10 @@ describe("F15: files that go away or may not be written", () => {
       let passedMs = 0;
       const [now, monotonic] = [() => systemClock.now() + passedMs, () => systemClock.monotonic() + passedMs];
       const store = await open(file, { ...systemClock, now, monotonic });
+      for (const taskId of ["t1", "t2"]) await store.create(fresh(taskId), options);
       // Nothing has changed in its folder for long.
       utimesSync(path.dirname(file), 1.5, 1.5);
-      for (const taskId of ["t1", "t2"]) await store.create(fresh(taskId), options);
+      await store.report({ taskId: "none", fence: 1 }, {});
       passedMs = 1_000;
       const claim = (await store.claim(claimWish("w1", 30_000))) as Claim;
       await store.create(fresh("call", { isCall: true }), begun);

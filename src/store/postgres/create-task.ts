@@ -28,12 +28,17 @@ interface Wanted extends NewRow {
 /** What came of it: made at this time, or what there is instead. */
 interface Answered {
   readonly place: number;
-  readonly kind: "repeated" | "joined" | "full" | null;
+  /** Busy: somebody else is making one for the same caller. */
+  readonly kind: "repeated" | "joined" | "full" | "busy" | null;
   readonly id: string | null;
   readonly live: number;
   readonly at: number;
   readonly forgotten: readonly string[];
 }
+
+/** Who makes one for the same caller elsewhere is done in a moment, mostly. */
+const busyMs = 3;
+const maxBusyMs = 500;
 
 /** Makes tasks, unless there is something instead of one: those of one moment together. */
 export class Creating {
@@ -46,7 +51,9 @@ export class Creating {
     this.#unsettled = unsettled;
     this.#gathered = new Gathered({
       together: (wanted) => database.try((query) => make(query, wanted)),
-      alone: (wanted, isAgain) => database.insist((query, wasTried) => makeOne(query, wanted, wasTried), isAgain),
+      alone: (wanted, isAgain, since) =>
+        database.insist((query, wasTried) => makeOne(query, wanted, wasTried), isAgain, since),
+      monotonic: database.monotonic,
       isLost,
       // Those of one caller would only wait for each other.
       lanes: 1,
@@ -77,11 +84,23 @@ export class Creating {
     }
   }
 
+  /** Who finds its caller busy for long waits for that alone. */
+  #ask(wanted: Wanted, since: number): Promise<Answered | Task> {
+    const isPatient = this.#database.monotonic() - since < maxBusyMs;
+    const bytes = wanted.input.length + wanted.questions.length;
+    return this.#gathered.add(wanted, isPatient ? bytes : Number.POSITIVE_INFINITY);
+  }
+
   async #make(wanted: Wanted, fresh: NewTask, claim: CreateOptions["claim"]): Promise<Making> {
+    const since = this.#database.monotonic();
     for (;;) {
-      const answered = await this.#gathered.add(wanted, wanted.input.length + wanted.questions.length);
+      const answered = await this.#ask(wanted, since);
       if ("taskId" in answered) return { created: { kind: "created", task: answered }, forgotten: [] };
       const { kind, id, live, at, forgotten } = answered;
+      if (kind === "busy") {
+        await this.#database.sleep(busyMs);
+        continue;
+      }
       if (kind === null) {
         const task = begin({ ...fresh, input: JSON.parse(wanted.input) }, at, claim);
         return { created: { kind: "created", task }, forgotten };
@@ -96,14 +115,23 @@ export class Creating {
   }
 }
 
+/** A duplicate of itself is what an earlier try has made just now. */
+const duplicate = "23505";
+
 async function make(query: Query, wanted: readonly Wanted[]): Promise<readonly Answered[]> {
   const rows = await query<Answered>("create", { given: toGiven(wanted) });
   return rows.toSorted((a, b) => a.place - b.place);
 }
 
 async function makeOne(query: Query, wanted: Wanted, wasTried: boolean): Promise<Answered | Task> {
-  const found = wasTried ? await findMade(query, wanted) : undefined;
-  return found ?? ((await make(query, [wanted]))[0] as Answered);
+  const find = async () => (wasTried ? await findMade(query, wanted) : undefined);
+  try {
+    return (await find()) ?? ((await make(query, [wanted]))[0] as Answered);
+  } catch (error) {
+    const made = (error as { code?: unknown }).code === duplicate ? await find() : undefined;
+    if (made === undefined) throw error;
+    return made;
+  }
 }
 
 /** Ids are never used twice: a task of this one is what an earlier try has made, though nobody heard of it. */

@@ -54,6 +54,10 @@ export class Database {
     return this.#texts[name].text;
   }
 
+  readonly monotonic = () => this.#clock.monotonic();
+
+  readonly sleep = (ms: number) => sleep(this.#clock, ms);
+
   get isClosed(): boolean {
     return this.#closing !== undefined;
   }
@@ -114,9 +118,12 @@ export class Database {
     }
   }
 
-  /** The same for a part of what has begun; `wasTried` when it may have been done already. */
-  async insist<T>(act: (query: Query, isAgain: boolean) => Promise<T>, wasTried = false): Promise<T> {
-    const startedAt = this.#clock.monotonic();
+  /** The same for a part of what has begun, and when it has; `wasTried` when it may have been done already. */
+  async insist<T>(
+    act: (query: Query, isAgain: boolean) => Promise<T>,
+    wasTried = false,
+    startedAt = this.monotonic(),
+  ): Promise<T> {
     let isAgain = wasTried;
     for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 2, 500)) {
       try {
@@ -124,7 +131,7 @@ export class Database {
         return await this.#once((query) => act(query, isAgain));
       } catch (error) {
         isAgain ||= isLost(error);
-        if (!isPassing(error) || this.#clock.monotonic() - startedAt > maxTroubleMs) throw this.#told(error);
+        if (!isPassing(error) || this.monotonic() - startedAt > maxTroubleMs) throw this.#told(error);
         await sleep(this.#clock, pauseMs);
       }
     }

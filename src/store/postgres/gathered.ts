@@ -3,8 +3,10 @@ import { nextTurn } from "../../clock.ts";
 interface Terms<Job, Result> {
   /** One statement for all; their results in order. Where it fails, nothing of it was done. */
   readonly together: (jobs: readonly Job[]) => Promise<readonly Result[]>;
-  /** One by itself, again and again while the database is away. `isAgain` when it may have been done. */
-  readonly alone: (job: Job, isAgain: boolean) => Promise<Result>;
+  /** One by itself, again and again while the database is away, from that moment on. `isAgain` when it may have been done. */
+  readonly alone: (job: Job, isAgain: boolean, since: number) => Promise<Result>;
+  /** What time it is, for measuring. */
+  readonly monotonic: () => number;
   /** True when nobody knows whether what failed was done. */
   readonly isLost: (error: unknown) => boolean;
   /** While so many statements are under way, what comes waits and goes together. */
@@ -13,6 +15,7 @@ interface Terms<Job, Result> {
 
 interface Waiting<Job, Result> {
   readonly job: Job;
+  readonly since: number;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -36,9 +39,10 @@ export class Gathered<Job, Result> {
 
   /** `bytes` is how much of it is sent. */
   add(job: Job, bytes = 0): Promise<Result> {
-    if (bytes > maxBytes) return this.#terms.alone(job, false);
+    const since = this.#terms.monotonic();
+    if (bytes > maxBytes) return this.#terms.alone(job, false, since);
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
-    this.#waiting.push({ job, resolve, reject });
+    this.#waiting.push({ job, since, resolve, reject });
     // Those of one turn go together.
     if (this.#waiting.length === 1) void nextTurn().then(() => this.#go());
     return promise;
@@ -62,7 +66,14 @@ export class Gathered<Job, Result> {
       for (const [at, { resolve }] of some.entries()) resolve(results[at] as Result);
     } catch (error) {
       const isAgain = this.#terms.isLost(error);
-      for (const { job, resolve, reject } of some) void this.#terms.alone(job, isAgain).then(resolve, reject);
+      this.#alone(some, isAgain);
+      // Whoever waits for a server that is silent must not wait for others first.
+      if (isAgain) this.#alone(this.#waiting.splice(0), false);
     }
+  }
+
+  #alone(some: readonly Waiting<Job, Result>[], isAgain: boolean): void {
+    for (const { job, since, resolve, reject } of some)
+      void this.#terms.alone(job, isAgain, since).then(resolve, reject);
   }
 }

@@ -12,8 +12,15 @@ import { unavailable } from "./trouble.ts";
 const migrations = { statements: [tasks, sessions, indexes, manyAtOnce, workers] };
 /** What this program brings every schema to. */
 export const knownVersion = migrations.statements.length;
+/** What is made of a large table takes its time, and so do others who do so already. */
+const patiently = { query_timeout: 600_000 };
 /** Ours, so nobody else's by accident. */
 const versionTable = "meanwhile_schema";
+
+const ourTables =
+  "tasks inputs outcomes steps durations shared_secret used_marks sessions session_notes nodes letters workers".split(
+    " ",
+  );
 
 /** Whose schema, in which database. */
 export interface SchemaPlace {
@@ -48,12 +55,13 @@ export async function expectCurrent(client: ClientBase, place: SchemaPlace): Pro
 async function migrateOnce(client: ClientBase, place: SchemaPlace): Promise<number> {
   await client.query("begin");
   try {
-    await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [`meanwhile migrate ${place.schema}`]);
+    const lock = "select pg_advisory_xact_lock(hashtextextended($1, 0))";
+    await client.query({ ...patiently, text: lock, values: [`meanwhile migrate ${place.schema}`] });
     const version = await readVersion(client, place);
     const [next] = pending(version, place);
     if (next !== undefined) {
       if (version === 0) await begin(client, place);
-      await client.query(next.replaceAll("SCHEMA", `"${place.schema}"`));
+      await client.query({ ...patiently, text: next.replaceAll("SCHEMA", `"${place.schema}"`) });
       await client.query(`update "${place.schema}".${versionTable} set version = ${version + 1}`);
     }
     await client.query("commit");
@@ -98,7 +106,7 @@ export async function tablesOf(client: ClientBase, { schema }: SchemaPlace): Pro
 
 /** Another program's tables must not be taken for ours. */
 function refuseForeign(names: readonly string[], { schema, shown }: SchemaPlace): 0 {
-  const inTheWay = ["tasks", "inputs", "outcomes", "steps", "durations"].find((name) => names.includes(name));
+  const inTheWay = ourTables.find((name) => names.includes(name));
   if (inTheWay === undefined) return 0;
   throw unavailable(
     shown,

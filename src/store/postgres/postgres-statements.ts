@@ -132,17 +132,22 @@ const statements = {
       returning ${columns})
     select taken.*, ${inputOf("taken")}, false as seen from taken`,
   wasClaimed: `select claim_id, ${whole} where worker = :worker and claim_id = any(:claimIds::text[]) and ${live} limit 1`,
+  /** Made ones only where somebody else knows of them: by their keys, or since they have joined them. */
   releaseUnsettled: `
     update SCHEMA.tasks set status = ${waitingStatus}, ${released}, attempts = attempts - 1, not_before = ${now}, ${changed}
-    where worker = any(:workers::text[]) and claim_id = any(:claimIds::text[]) and ${live} and not is_call returning task_id`,
+    where worker = any(:workers::text[]) and ${live} and not is_call
+      and (claim_id = any(:claimIds::text[]) or claim_id = any(:joinedIds::text[]) or (claim_id = any(:madeIds::text[]) and idempotency_key is not null))
+    returning task_id`,
   /** What has a key is kept: who comes again with it means this one. */
   forgetUnsettled: `
     delete from SCHEMA.tasks
-    where worker = any(:workers::text[]) and claim_id = any(:claimIds::text[]) and ${live} and (is_call or idempotency_key is null) returning task_id`,
+    where worker = any(:workers::text[]) and claim_id = any(:madeIds::text[]) and ${live} and (is_call or idempotency_key is null) returning task_id`,
 
+  /** In the order in which others lock them. */
   renew: `
     with renewed as (
-      update SCHEMA.tasks set lease_until = ${now} + :leaseMs where worker = :worker and ${live} and ${quickly})
+      update SCHEMA.tasks set lease_until = ${now} + :leaseMs
+      where number in (select number from SCHEMA.tasks where worker = :worker and ${live} order by task_id for no key update) and ${quickly})
     insert into SCHEMA.workers (worker, lease_until) values (:worker, ${now} + :leaseMs)
     on conflict (worker) do update set lease_until = excluded.lease_until`,
   report: `

@@ -28,7 +28,8 @@ export class Reading {
     this.#database = database;
     this.#gathered = new Gathered({
       together: (wanted) => database.try((query) => readSome(query, wanted)),
-      alone: (wanted) => database.insist((query) => readOne(query, wanted)),
+      alone: (wanted, _, since) => database.insist((query) => readOne(query, wanted), false, since),
+      monotonic: database.monotonic,
       isLost: () => false,
       lanes: 2,
     });

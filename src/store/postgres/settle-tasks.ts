@@ -16,12 +16,14 @@ export interface Settlement {
 export function gatherSettlements(database: Database): Gathered<Settlement, boolean> {
   return new Gathered({
     together: (settlements) => database.try((query) => settle(query, settlements)),
-    alone: (settlement, isAgain) =>
+    alone: (settlement, isAgain, since) =>
       database.insist(
         async (query, wasTried) =>
           (await settle(query, [settlement]))[0] === true || (wasTried && (await wasSettled(query, settlement))),
         isAgain,
+        since,
       ),
+    monotonic: database.monotonic,
     isLost,
     lanes: 2,
   });

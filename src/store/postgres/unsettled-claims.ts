@@ -1,5 +1,6 @@
 import type { Clock } from "../../clock.ts";
 import type { Database } from "./database.ts";
+import type { PostgresValues } from "./task-rows.ts";
 
 /** What was sent may reach the server for as long as a system tries to deliver it: a quarter of an hour on Linux. */
 const doubtMs = 20 * 60_000;
@@ -55,8 +56,11 @@ export class UnsettledClaims {
     if (this.#claims.length === 0 || at < this.#lookFrom) return nothing;
     this.#lookFrom = at + lookMs;
     try {
-      const forgotten = await this.#end("forgetUnsettled", (claim) => claim.isMade);
-      const released = await this.#end("releaseUnsettled", () => true);
+      const claimIds = this.#ids((claim) => !claim.isMade);
+      const madeIds = this.#ids((claim) => claim.isMade);
+      const joinedIds = [...claimIds, ...madeIds].map((claimId) => `joined ${claimId}`);
+      const forgotten = madeIds.length === 0 ? [] : await this.#end("forgetUnsettled", { madeIds });
+      const released = await this.#end("releaseUnsettled", { claimIds, madeIds, joinedIds });
       this.#claims = this.#claims.filter(({ until }) => until > at);
       return { released, forgotten };
     } catch (error) {
@@ -65,12 +69,13 @@ export class UnsettledClaims {
     }
   }
 
-  async #end(name: "forgetUnsettled" | "releaseUnsettled", isOne: (claim: UnsettledClaim) => boolean) {
-    const claims = this.#claims.filter(isOne);
-    if (claims.length === 0) return [];
-    const workers = [...new Set(claims.map(({ worker }) => worker))];
-    const claimIds = claims.map(({ claimId }) => claimId);
-    const rows = await this.#database.query<{ task_id: string }>(name, { workers, claimIds });
+  #ids(isOne: (claim: UnsettledClaim) => boolean): string[] {
+    return this.#claims.filter(isOne).map(({ claimId }) => claimId);
+  }
+
+  async #end(name: "forgetUnsettled" | "releaseUnsettled", values: PostgresValues): Promise<string[]> {
+    const workers = [...new Set(this.#claims.map(({ worker }) => worker))];
+    const rows = await this.#database.query<{ task_id: string }>(name, { workers, ...values });
     return rows.map((row) => row.task_id);
   }
 }

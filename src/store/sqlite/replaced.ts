@@ -28,6 +28,7 @@ export class OpenFiles {
   readonly #others: readonly OpenFile[];
   #changed: bigint | undefined;
   #changedUntil = Number.NEGATIVE_INFINITY;
+  #isUnsure = true;
 
   constructor(database: string, clock: Clock) {
     this.#clock = clock;
@@ -42,16 +43,19 @@ export class OpenFiles {
     if (this.#mayHaveOthers()) refuseOther(this.#log);
   }
 
-  /** Two changes within one tick look like one. */
+  /** Two changes within one tick look like one, so the log is looked at once more when that is over. */
   #mayHaveOthers(): boolean {
-    const changed = statOf(this.#folder)?.mtimeNs;
+    // Nobody can put this time back.
+    const changed = statOf(this.#folder)?.ctimeNs;
     const now = this.#clock.monotonic();
     if (changed !== this.#changed) {
       this.#changed = changed;
       this.#changedUntil = now + tickMs;
     }
+    const wasUnsure = this.#isUnsure;
+    this.#isUnsure = now <= this.#changedUntil;
     // Some file systems count in seconds.
-    return now <= this.#changedUntil || changed === undefined || changed % second === 0n;
+    return wasUnsure || this.#isUnsure || changed === undefined || changed % second === 0n;
   }
 }
 

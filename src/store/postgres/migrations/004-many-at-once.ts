@@ -12,6 +12,7 @@ declare
   begun    bigint;
   made     bigint;
   waiting  bigint;
+  claim    text;
 begin
   at := SCHEMA.now_ms();
   /* Locks are taken in one order on every node. */
@@ -30,8 +31,16 @@ begin
     id := null;
     live := 0;
     forgotten := '{}';
-    if not one.is_call or one.idempotency_key is not null then
-      perform pg_advisory_xact_lock(hashtextextended('SCHEMA create ' || one.caller, 0));
+    /* Also who only makes room: rows that two remove in different orders would be a deadlock. */
+    if not one.is_call or one.idempotency_key is not null or one.keep_count is not null then
+      /* Of many nobody waits for somebody else's caller; one alone waits for its own. */
+      if json_array_length(given) = 1 then
+        perform pg_advisory_xact_lock(hashtextextended('SCHEMA create ' || one.caller, 0));
+      elsif not pg_try_advisory_xact_lock(hashtextextended('SCHEMA create ' || one.caller, 0)) then
+        kind := 'busy';
+        return next;
+        continue;
+      end if;
     end if;
     if one.idempotency_key is not null then
       delete from SCHEMA.tasks as old
@@ -41,10 +50,18 @@ begin
     end if;
     if kind is null and not one.is_call then
       if one.joins_equal then
-        select 'joined', t.task_id into kind, id from SCHEMA.tasks as t
+        select 'joined', t.task_id, t.claim_id into kind, id, claim from SCHEMA.tasks as t
           where t.caller = one.caller and t.project = one.project and t.digest = one.digest and t.finished_at is null and not t.is_call
             and (t.environment is null or one.environment is null or SCHEMA.fits(t.environment, one.environment))
           order by t.number + 0 limit 1;
+        /* Somebody is told of it now: it is not removed any more, whatever its maker heard. */
+        if claim not like 'joined %' then
+          update SCHEMA.tasks as t set claim_id = 'joined ' || t.claim_id where t.task_id = id and t.claim_id = claim;
+          if not found and not exists (select 1 from SCHEMA.tasks as t where t.task_id = id) then
+            kind := null;
+            id := null;
+          end if;
+        end if;
       end if;
       if kind is null then
         select count(*) filter (where t.status <> 'input_required'), count(*) filter (where t.status = 'input_required')
