@@ -51,11 +51,11 @@ async function measureAt(server, schema, size) {
   try {
     const startedAt = performance.now();
     const { total, held } = layout(size);
-    await fill(server.url(), schema, size);
+    const bytes = await fill(server, schema, size);
     note(`${total.toLocaleString("en-US")} tasks, filled in ${((performance.now() - startedAt) / 1000).toFixed(0)} s`);
     const [loadBefore] = os.loadavg();
     const taken = await measure({ server, schema, size, seconds, store, other });
-    return { total, held, load: [loadBefore, os.loadavg()[0]], figures: taken, bytes: await server.bytes() };
+    return { total, held, load: [loadBefore, os.loadavg()[0]], figures: taken, bytes };
   } finally {
     await store.close();
     await other.close();

@@ -1,5 +1,4 @@
 // What a model of many nodes is made of: what was measured of one, and a few figures more.
-import pg from "pg";
 import { openEngine } from "../../bench/tasks/engine.mjs";
 import { timeActs } from "./measure.mjs";
 
@@ -30,8 +29,7 @@ export async function measureCosts({ server, schema, seconds, few, many }) {
 
 /** What a small write waits for the disk: one that waits, less one that does not. */
 async function measureCommit(server, seconds) {
-  const client = new pg.Client({ connectionString: server.url() });
-  await client.connect();
+  const client = await server.connect();
   await client.query("create table bare (body text not null)");
   const insert = () => client.query({ name: "bare", text: "insert into bare values ($1)", values: ["x".repeat(1024)] });
   const synced = await timeActs(server, seconds, insert);
@@ -43,8 +41,7 @@ async function measureCommit(server, seconds) {
 
 /** A notice heard by nobody in particular, and what each connection more that hears it costs both sides. */
 async function measureNotice(server, channel, seconds) {
-  const client = new pg.Client({ connectionString: server.url() });
-  await client.connect();
+  const client = await server.connect();
   const payload = JSON.stringify({ node: "simulated-node", taskIds: [crypto.randomUUID()], isWork: false });
   const notify = () => client.query({ name: "notify", text: "select pg_notify($1, $2)", values: [channel, payload] });
   const nothing = await timeActs(server, seconds, () => client.query({ name: "nothing", text: "select 1" }));
@@ -53,9 +50,8 @@ async function measureNotice(server, channel, seconds) {
   let everybody = Promise.withResolvers();
   const listeners = await Promise.all(
     Array.from({ length: hearers }, async () => {
-      const listener = new pg.Client({ connectionString: server.url() });
+      const listener = await server.connect();
       listener.on("notification", () => ++heard === hearers && everybody.resolve());
-      await listener.connect();
       await listener.query(`listen "${channel}"`);
       return listener;
     }),

@@ -1,6 +1,4 @@
 // A schema filled with tasks as nodes would have left them, quickly: its indexes are made anew afterwards, and are the same.
-import pg from "pg";
-
 /** How many tasks a caller may have live, and how many a node runs at a time. */
 const liveOfCaller = 100;
 const placesOfNode = 16;
@@ -16,10 +14,11 @@ export function layout({ live, ended }) {
 /**
  * Of those that are live, a half waits in the project `deep` for a hundred callers, a quarter in the project `crowd`
  * for callers that have a hundred live tasks each, and a quarter is held for the same ones, sixteen by a worker. Those
- * that have ended are the crowd's, and expire in a day. Live and ended, and everybody's, lie side by side.
+ * that have ended are the crowd's, and expire in a day. Live and ended, and everybody's, lie side by side. Returns how large
+ * the database is.
  */
-export async function fill(url, schema, size) {
-  const clients = await Promise.all([connect(url), connect(url)]);
+export async function fill(server, schema, size) {
+  const clients = await Promise.all([connect(server), connect(server)]);
   try {
     const [client] = clients;
     await client.query("alter system set autovacuum = off");
@@ -47,14 +46,15 @@ export async function fill(url, schema, size) {
     await client.query("alter system reset autovacuum");
     await client.query("select pg_reload_conf()");
     await client.query("checkpoint");
+    const { rows } = await client.query("select pg_database_size(current_database())::float8 as bytes");
+    return rows[0].bytes;
   } finally {
     for (const client of clients) await client.end();
   }
 }
 
-async function connect(url) {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
+async function connect(server) {
+  const client = await server.connect();
   // Who fills it looks after what belongs together; the disk is waited for at the end.
   await client.query("set session_replication_role = replica; set synchronous_commit = off");
   return client;

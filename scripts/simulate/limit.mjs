@@ -7,7 +7,7 @@ const halvings = 7;
 
 /** What the model says of the most that goes, and what is fullest there. */
 export function findLimit({ nodes, runMs, costs, terms, seed }) {
-  const seconds = Math.max(10, (6 * runMs) / 1000);
+  const seconds = Math.max(10, (12 * runMs) / 1000);
   const at = (tasksPerSecond) => simulate({ nodes, tasksPerSecond, runMs, costs, terms, seconds, seed });
   const idle = at(0.001);
   let [low, high, good] = [0, 1, idle];

@@ -1,6 +1,5 @@
 // What the store takes for what nodes ask of it: milliseconds until it is answered, and processor time of the server.
 import process from "node:process";
-import pg from "pg";
 import { newTask } from "../../bench/tasks/engine.mjs";
 import { prepareTexts } from "../../src/store/postgres/postgres-statements.ts";
 import { layout } from "./fill.mjs";
@@ -16,8 +15,7 @@ const outcome = { ending: "completed", data: {}, messages: [], log: [], duration
 
 /** `store` and `other` are two nodes on one filled schema. */
 export async function measure({ server, schema, size, seconds, store, other }) {
-  const client = new pg.Client({ connectionString: server.url() });
-  await client.connect();
+  const client = await server.connect();
   const timed = (act) => timeActs(server, seconds, act);
   const parts = layout(size);
   try {

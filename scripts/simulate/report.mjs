@@ -3,6 +3,7 @@ import { findLimit } from "./limit.mjs";
 import { simulate } from "./model.mjs";
 
 const seed = 1;
+const byStore = "MEANWHILE_QUEUE=store";
 /** What a node has by default: connections for its statements, tasks at a time, and connections in all. */
 const node = { pool: 8, places: 16, connections: 15 };
 const allCores = [2, 16];
@@ -16,6 +17,13 @@ const names = {
   places: "places to run",
   node: "a node's processor",
 };
+
+const assumptions = `This is a model, not a measurement. Tasks come at random to any node, a task is made, run and settled where there is a place, each statement by itself
+(a node sends what comes in one moment together, which costs less); all times are random with the measured ones as their mean; each node looks by itself every second, and a
+notice, of which a node sends one in four milliseconds at most, is heard by all. A load is too much where the p99 from create to begun is over a second, or anything is more than
+95 % busy. It leaves out the network, replication, the queue's own load, autovacuum, what PostgreSQL needs for so many connections (and that it has to allow them: 100 by
+default), clients that ask for their tasks, and progress. The lock is in use also while whoever has it waits for a processor. With ${byStore} a notice of work makes every node
+claim, which is not in it. More than the measured number of processors is taken to do as many times as much.`;
 
 const ms = (value) => (value === undefined ? "–" : value.toFixed(value < 0.1 ? 3 : 2));
 const count = (value) => (value < 10 ? value.toFixed(1) : Math.round(value).toLocaleString("en-US"));
@@ -69,6 +77,8 @@ export function modelTable(costs, note) {
     ...rows,
     "",
     checkOf(costs),
+    "",
+    assumptions,
   ].join("\n");
 }
 

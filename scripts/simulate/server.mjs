@@ -18,7 +18,7 @@ const forTheFill = { maintenance_work_mem: "1GB", wal_level: "minimal", max_wal_
 export async function startServer() {
   const folder = mkdtempSync(path.join(os.tmpdir(), "meanwhile-simulate-"));
   chmodSync(folder, 0o777);
-  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }));
   const port = 20_000 + (process.pid % 20_000);
   const server = new EmbeddedPostgres({
     databaseDir: path.join(folder, "data"),
@@ -33,23 +33,23 @@ export async function startServer() {
     onLog: () => undefined,
     onError: () => undefined,
   });
-  const stop = () => server.stop().catch(() => undefined);
+  let stopping;
+  const stop = () => (stopping ??= server.stop().catch(() => undefined));
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => void stop().finally(() => process.exit(130)));
   await server.initialise();
   await server.start();
   const url = (schema) =>
     `postgres://postgres:simulate@127.0.0.1:${port}/postgres${schema === undefined ? "" : `?schema=${schema}`}`;
+  const connect = async () => {
+    const client = new pg.Client({ connectionString: url() });
+    // The server may be stopped at any time; what is asked then fails by itself.
+    client.on("error", () => undefined);
+    await client.connect();
+    return client;
+  };
   const [postmaster] = readFileSync(path.join(folder, "data/postmaster.pid"), "utf8").split("\n");
   const seen = new Map();
-  return { url, stop, processorMs: () => processorMs(postmaster, seen), bytes: () => bytes(url()) };
-}
-
-async function bytes(url) {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  const { rows } = await client.query("select pg_database_size(current_database())::float8 as bytes");
-  await client.end();
-  return rows[0].bytes;
+  return { url, connect, stop, processorMs: () => processorMs(postmaster, seen) };
 }
 
 /** Of the server and all of its processes, as Linux counts it; those that have ended with what they had when they were last seen. */
