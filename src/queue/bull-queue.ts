@@ -23,8 +23,8 @@ export interface BullWorker {
 
 /** Connections of each end to PostgreSQL; BullMQ has one more for each worker, to listen. */
 const poolSize = 2;
-/** What a node opens at most where the queue is on PostgreSQL. */
-export const queueConnections = 2 * poolSize + 1;
+/** What a node opens at most where the queue is on PostgreSQL: who only serves takes no tickets. */
+export const queueConnections = { working: 2 * poolSize + 1, serving: poolSize };
 /** Each is one look at the store; those that are left in the queue are there for others. */
 const takenAtOnce = 4;
 const lockMs = 30_000;

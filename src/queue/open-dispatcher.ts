@@ -1,12 +1,17 @@
+import { createHash } from "node:crypto";
 import type { Clock } from "../clock.ts";
 import { UsageError } from "../errors.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
 import { type Dispatcher, StoreDispatcher } from "../task/dispatcher.ts";
+import type { SharedState } from "../task/shared-state.ts";
 import type { TaskStore } from "../task/store.ts";
 
 /** Who hands out the tasks of a store, by its address; `byStore` stands for the store itself. */
 export const byStore = "store";
+
+/** What the nodes of one store have in common, and no other store, names their queue. */
+type QueuedStore = TaskStore & { readonly shared: Pick<SharedState, "secret"> };
 
 export interface QueueTerms {
   /** `store`, or the address of a queue. */
@@ -17,7 +22,7 @@ export interface QueueTerms {
 }
 
 /** Throws, in one sentence, where there cannot be such a queue. Nothing is reached before there is something to do. */
-export async function openDispatcher(store: TaskStore, terms: QueueTerms): Promise<Dispatcher> {
+export async function openDispatcher(store: QueuedStore, terms: QueueTerms): Promise<Dispatcher> {
   const { queue, project, clock, log } = terms;
   if (queue === byStore) return new StoreDispatcher(store);
   const [{ BullDispatcher }, { loadBullmq, openBullQueue }] = await Promise.all([
@@ -25,9 +30,17 @@ export async function openDispatcher(store: TaskStore, terms: QueueTerms): Promi
     import("./bull-queue.ts"),
   ]);
   const bullmq = await loadBullmq(queue);
-  const openQueue = (onTrouble: (error: Error) => void) =>
-    openBullQueue(bullmq, { url: queue, name: `meanwhile-${project}`, clock, onTrouble });
+  const openQueue = async (onTrouble: (error: Error) => void) => {
+    const name = queueName(project, await store.shared.secret());
+    return await openBullQueue(bullmq, { url: queue, name, clock, onTrouble });
+  };
   return new BullDispatcher({ store, openQueue, node: createId().slice(0, 12), clock, log });
+}
+
+/** Two databases may have a project, and a Redis, in common: a ticket of one is of no use to nodes of the other. */
+export function queueName(project: string, secret: string): string {
+  const mark = createHash("sha256").update(`queue ${secret}`).digest("hex").slice(0, 12);
+  return `meanwhile-${project}-${mark}`;
 }
 
 export const isQueue = (value: string) => value === byStore || /^(postgres(ql)?|rediss?):\/\//i.test(value);

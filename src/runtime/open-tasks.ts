@@ -14,7 +14,7 @@ import { describeWrap } from "../project/wrap.ts";
 import { byStore, openDispatcher } from "../queue/open-dispatcher.ts";
 import { publicSettings } from "../settings/public-settings.ts";
 import type { HomelessSettings, Settings } from "../settings/settings.ts";
-import { isAcrossMachines, openStore, type Store } from "../store/open.ts";
+import { isAcrossMachines, type Store } from "../store/open.ts";
 import { childEnvironment, runVariable } from "../system/child-environment.ts";
 import { endStrays } from "../system/strays.ts";
 import { system } from "../system/system.ts";
@@ -23,6 +23,7 @@ import type { Dispatcher } from "../task/dispatcher.ts";
 import { createIsolation } from "../task/isolated/isolation.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
 import { createTasks, type Tasks } from "../task/tasks.ts";
+import { openNodeStore } from "./open-node-store.ts";
 
 export interface OpenTasksOptions {
   readonly log?: Logger;
@@ -39,7 +40,7 @@ export interface OpenTasksOptions {
 export async function openTasks(settings: Settings | HomelessSettings, options: OpenTasksOptions = {}): Promise<Tasks> {
   const { log = silentLog, clock = systemClock } = options;
   const { project, isDebug, deferral } = settings;
-  const store = options.store ?? (await openStore(settings.store, { clock, log }));
+  const store = options.store ?? (await openNodeStore(settings, { clock, log }));
   if (settings.home !== undefined) rememberPlace(settings.home, project, placeOf(settings));
   const tasks = createTasks({
     store,

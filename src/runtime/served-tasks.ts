@@ -3,7 +3,7 @@ import { localKey } from "../command/caller.ts";
 import type { Catalog } from "../command/catalog.ts";
 import { isStoreError } from "../errors.ts";
 import type { HomelessSettings, Settings } from "../settings/settings.ts";
-import { openStore, type Store, storeExists } from "../store/open.ts";
+import { type Store, storeExists } from "../store/open.ts";
 import type { Calls } from "../task/calls.ts";
 import type { CommandStats } from "../task/history.ts";
 import type { SharedState } from "../task/shared-state.ts";
@@ -147,7 +147,8 @@ export class ServedTasks {
   async #openStoreOnce(): Promise<Store> {
     const { store, clock, log } = this.#options;
     if (store !== undefined) return store;
-    return await openStore(this.#settings.store, { ...(clock && { clock }), ...(log && { log }), isPatient: true });
+    const { openNodeStore } = await import("./open-node-store.ts");
+    return await openNodeStore(this.#settings, { ...(clock && { clock }), ...(log && { log }), isPatient: true });
   }
 
   async #openOnce(): Promise<Opened> {

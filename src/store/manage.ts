@@ -6,11 +6,11 @@ import type { TransferTarget } from "./transfer.ts";
 
 /** What the person who runs a store does with it as a whole, by its name. */
 
-/** Looks through a store, and changes nothing of it. Throws where it cannot be opened. */
-export async function checkStore(store: string): Promise<StoreFacts> {
+/** Looks through a store, and changes nothing of it. Throws where it cannot be opened. `besidePool`: see `openStore`. */
+export async function checkStore(store: string, besidePool?: number): Promise<StoreFacts> {
   if (isAcrossMachines(store)) {
     const { checkDatabase } = await loadPostgres(() => import("./postgres/check-database.ts"));
-    return await checkDatabase(store, systemClock);
+    return await checkDatabase(store, systemClock, besidePool);
   }
   const { checkFile } = await import("./sqlite/check-file.ts");
   return checkFile(store);

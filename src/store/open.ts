@@ -31,19 +31,21 @@ export interface StoreOptions {
   readonly log?: Logger;
   /** Opens the database when it is first needed, and tries again when it could not be. Default: at once, or throws. */
   readonly isPatient?: boolean;
+  /** How many connections this process opens to a database's server at most, beside the pool. Default: the store's own. */
+  readonly besidePool?: number;
 }
 
 const goneCheckMs = 1_000;
 
 /** Opens a store; makes it, for its user alone, when it is missing. */
 export async function openStore(store: string, options: StoreOptions = {}): Promise<Store> {
-  const { clock = systemClock, log = silentLog, isPatient = false } = options;
+  const { clock = systemClock, log = silentLog, isPatient = false, besidePool } = options;
   if (store === memoryStore) {
     const { MemoryStore } = await import("./memory-store.ts");
     return new MemoryStore(clock);
   }
   if (isPostgresUrl(store)) {
-    const postgres = await openPostgres(store, clock, log);
+    const postgres = await openPostgres(store, { clock, log, besidePool });
     if (!isPatient) await orClose(postgres);
     return postgres;
   }
@@ -54,9 +56,12 @@ export async function openStore(store: string, options: StoreOptions = {}): Prom
   return opened;
 }
 
-async function openPostgres(url: string, clock: Clock, log: Logger): Promise<PostgresStore> {
+async function openPostgres(
+  url: string,
+  { clock, log, besidePool }: { readonly clock: Clock; readonly log: Logger; readonly besidePool: number | undefined },
+): Promise<PostgresStore> {
   const { PostgresStore } = await loadPostgres(() => import("./postgres/postgres-store.ts"));
-  return new PostgresStore(url, clock, log);
+  return new PostgresStore(url, clock, log, besidePool);
 }
 
 /** What speaks to PostgreSQL: its driver is there only where somebody has installed it. */

@@ -25,7 +25,7 @@ export interface TaskCounts {
   readonly newestAt: number | null;
 }
 
-/** `nodeNeeds` is what one node opens at most, without the queue. */
+/** `nodeNeeds` is what one node opens at most. */
 interface ConnectionFacts {
   readonly used: number;
   readonly allowed: number;

@@ -92,12 +92,7 @@ export class Calls {
     };
     const { task, isJoined, isRepeated } = await createHere(this.#options, creation, outlook.isEndless);
     await this.#cancelTakenBack(task, request, isJoined);
-    return {
-      kind: "deferred",
-      as: decision.as,
-      task,
-      note: isJoined ? this.#joined(task, isRepeated) : undefined,
-    };
+    return { kind: "deferred", as: decision.as, task, note: isJoined ? this.#joined(task, isRepeated) : undefined };
   }
 
   /** To be remembered, or run elsewhere, it is a task from the start, though it is answered like any call. */
@@ -291,6 +286,8 @@ export class Calls {
     const { caller, watcher } = request;
     const giveBack = this.#held.take(caller);
     const isOwn = note === undefined;
+    // One that was only made for the want of a worker here leaves nothing behind, unless others may have joined it.
+    const isAside = isOwn && whyOnRecord(request, worker) === elsewhere && !engine.joinsEqual(request);
     const timing = () => timingOf(begun, engine.now());
     const mail = new Mailbox();
     const stopListening = listenFor(request, decision, { mail, worker, clock, timing });
@@ -309,9 +306,7 @@ export class Calls {
         const event = await Promise.race([waited, mail.next()]);
         if (typeof event !== "string") {
           if (isTerminal(event)) {
-            // One that was only made for the want of a worker here leaves nothing behind, unless others may have joined it.
-            const isCalls = isOwn && whyOnRecord(request, worker) === elsewhere && !engine.joinsEqual(request);
-            const record = isCalls ? { asideId: event.taskId } : { taskId: event.taskId };
+            const record = isAside ? { asideId: event.taskId } : { taskId: event.taskId };
             return this.#toEnded({ outcome: outcomeOf(event), note, ...record }, caller);
           }
           const open = openQuestions(event);
@@ -326,7 +321,9 @@ export class Calls {
         }
         waited.catch(() => undefined);
         if (event === "cancelled" && isOwn) await engine.cancel(caller, begun.taskId);
-        return this.#deferred(event, decision, await engine.get(caller, begun.taskId), note);
+        const task = await engine.get(caller, begun.taskId);
+        if (event === "cancelled" && isAside) await engine.prune(caller, begun.taskId);
+        return this.#deferred(event, decision, task, note);
       }
     } finally {
       stop.abort(new Cancelled());

@@ -24,9 +24,14 @@ export interface ChaosOptions {
   /** Enough of them, once every one of `places` was struck as well, and the store has seen every upset there is. */
   readonly kills: number;
   readonly places?: readonly string[];
+  /** At most so long … */
   readonly seconds: number;
+  /** … and at least so long, however many kills there are. */
+  readonly leastSeconds?: number;
   readonly seed: number;
   readonly leaseMs?: number;
+  /** How long a slot stays empty after a kill, on average. Default: not at all. */
+  readonly restMs?: number;
   /** Ends the run early, and every process of it. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (line: string) => void;
@@ -178,7 +183,8 @@ class ChaosRun {
   #isEnough(): boolean {
     const { kills, places = [] } = this.#options;
     const isUpset = [...this.#ground.upsets.keys()].every((name) => this.#upsets.has(name));
-    return this.#killCount >= kills && isUpset && places.every((place) => this.#kills.has(place));
+    const isLongEnough = performance.now() - this.#startedAt >= (this.#options.leastSeconds ?? 0) * 1000;
+    return isLongEnough && this.#killCount >= kills && isUpset && places.every((place) => this.#kills.has(place));
   }
 
   async #until(isDone: () => boolean): Promise<void> {
@@ -202,7 +208,13 @@ class ChaosRun {
       const killer = this.#killLater(life, 150 + this.#random() * (program === "worker" ? 1_300 : 4_000));
       await life.exited;
       killer.abort();
+      await this.#rest();
     }
+  }
+
+  async #rest(): Promise<void> {
+    const until = performance.now() + (this.#options.restMs ?? 0) * 2 * this.#random();
+    while (!this.#isOver && performance.now() < until) await wait(100);
   }
 
   /** Of those that are wanted, one at which nobody has died yet. */

@@ -18,7 +18,11 @@ export interface CutConnection {
   sent(statement: string): number;
 }
 
-export async function openCutConnection(port: number): Promise<CutConnection> {
+/** `change` is what becomes of whatever the server says. */
+export async function openCutConnection(
+  port: number,
+  change: (said: Buffer) => Buffer = (said) => said,
+): Promise<CutConnection> {
   let awaited: { readonly statement: string; readonly fate: "lose" | "cut off" | "delay" } | undefined;
   let isShut = false;
   let arrive = () => {};
@@ -55,7 +59,7 @@ export async function openCutConnection(port: number): Promise<CutConnection> {
       upstream.write(data);
     });
     upstream.on("data", (data) => {
-      if (!isDoomed) return void client.write(data);
+      if (!isDoomed) return void client.write(change(data));
       lost += 1;
       end();
       if (isShut) for (const socket of sockets) socket.destroy();

@@ -1,5 +1,5 @@
 // Starts PostgreSQL in a folder, says so there, and ends it when the process that it is for has ended, however that was.
-//   node postgres-keeper.mjs FOLDER PID
+//   node postgres-keeper.mjs FOLDER PID [SETTING=VALUE …]
 // On SIGHUP it ends the server and starts it again, as an operator does; on SIGUSR2 as if it had crashed.
 import { spawn, spawnSync } from "node:child_process";
 import { chownSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -7,8 +7,9 @@ import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import path from "node:path";
 import process from "node:process";
+import { selfSigned } from "../fixtures/gateway/self-signed.mjs";
 
-const [folder, owner] = [process.argv[2], Number(process.argv[3])];
+const [folder, owner, ...settings] = [process.argv[2], Number(process.argv[3]), ...process.argv.slice(4)];
 const require = createRequire(import.meta.url);
 const bin = path.join(
   path.dirname(
@@ -25,6 +26,7 @@ const flags = [
   ...["fsync=off", "full_page_writes=off", "synchronous_commit=on", "autovacuum=off", "jit=off", "shared_buffers=32MB"],
   ...["max_connections=200", "wal_level=minimal", "max_wal_senders=0", "listen_addresses=127.0.0.1"],
   ...["unix_socket_directories=", "log_min_messages=panic"],
+  ...settings,
 ].flatMap((flag) => ["-c", flag]);
 let server;
 let starts = 0;
@@ -77,13 +79,23 @@ async function start(port) {
   await new Promise((resolve, reject) => {
     server.stderr.on("data", (text) => {
       heard = (heard + text).slice(-10_000);
-      if (heard.includes("ready to accept connections")) resolve();
+      if (/ready to accept (read-only )?connections/.test(heard)) resolve();
     });
     server.once("exit", () => reject(new Error(`postgres ended: ${heard}`)));
     server.once("error", reject);
   });
   starts += 1;
   say("ready", JSON.stringify({ port, pid: process.pid, keeper: process.pid, starts }));
+}
+
+/** What it shows where it is started with `ssl=on`, and one that it does not. */
+function writeCertificate() {
+  const { key, cert } = selfSigned();
+  const files = { "server.key": key, "server.crt": cert, "another.crt": selfSigned().cert };
+  for (const [name, text] of Object.entries(files)) {
+    writeFileSync(path.join(data, name), text, { mode: 0o600 });
+    if (ids.uid !== undefined) chownSync(path.join(data, name), ids.uid, ids.gid);
+  }
 }
 
 /** Whoever comes without TLS is let in only by one of these names. */
@@ -130,6 +142,7 @@ const port = await freePort();
 try {
   initialise();
   writeAccess();
+  writeCertificate();
   process.on("SIGHUP", () => void restart("SIGINT", port));
   process.on("SIGUSR2", () => void restart("SIGQUIT", port));
   await start(port);

@@ -26,11 +26,15 @@ export interface TestServer {
   readonly pid: number;
 }
 
-/** A server that ends with the process that owns it, at the latest. */
-export async function startServer(folder: string, owner: number): Promise<TestServer> {
+/** A server that ends with the process that owns it, at the latest; `settings` are PostgreSQL's own, `name=value`. */
+export async function startServer(
+  folder: string,
+  owner: number,
+  settings: readonly string[] = [],
+): Promise<TestServer> {
   if (begin(folder)) {
     const keeper = path.join(import.meta.dirname, "postgres-keeper.mjs");
-    const words = [keeper, folder, String(owner)];
+    const words = [keeper, folder, String(owner), ...settings];
     spawn(process.execPath, words, { detached: true, stdio: "ignore" }).unref();
   }
   const [ready, failed] = [path.join(folder, "ready"), path.join(folder, "failed")];
@@ -88,7 +92,7 @@ export function postgresStores(): (options: { clock: Clock; place?: string }) =>
   afterEach(async () => {
     for (const schema of used.values()) {
       await (await admin()).query(
-        ["tasks", "durations", "shared_secret", "used_marks", "sessions", "nodes", "letters"]
+        ["tasks", "workers", "durations", "shared_secret", "used_marks", "sessions", "nodes", "letters"]
           .map((table) => `delete from ${schema}.${table}`)
           .join("; "),
       );

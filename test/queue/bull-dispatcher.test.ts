@@ -5,13 +5,15 @@ import { pathToFileURL } from "node:url";
 import * as bullmq from "bullmq";
 import { describe, expect, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
-import { openDispatcher } from "../../src/queue/open-dispatcher.ts";
+import { openDispatcher, queueName } from "../../src/queue/open-dispatcher.ts";
+import { silentLog } from "../../src/log.ts";
 import { MemoryStore } from "../../src/store/memory-store.ts";
+import { openStore } from "../../src/store/open.ts";
 import { parseAddress } from "../../src/store/postgres/address.ts";
 import { type Dispatcher, ticketOf } from "../../src/task/dispatcher.ts";
 import type { Task } from "../../src/task/task.ts";
 import { leaseMs, newTask } from "../../src/testing/store-cases/bench.ts";
-import { cleanUp, shareAmongTests } from "../helpers/home.ts";
+import { cleanUp, shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { newSchema, serverPort, testPassword, urlOf } from "../helpers/postgres.ts";
 import { freePort, hasRedis, redisPassword, startRedis } from "../helpers/redis.ts";
@@ -68,7 +70,7 @@ async function openStage(url: string) {
   asks.onWork(() => (woken += 1));
   const next = () => asks.next({ project: "home", worker: "w1", leaseMs });
   return {
-    name: `meanwhile-${project}`,
+    name: queueName(project, await store.shared.secret()),
     offers,
     asks,
     lines,
@@ -172,6 +174,42 @@ function exercise({ url, password, queueOf, workerOf }: Backend): void {
     other.offer(ticketOf(made));
     const task = await waitFor(() => other.next({ project: "home", worker: "w2", leaseMs }));
     expect(task.taskId).toBe(made.taskId);
+  });
+
+  test("nodes of one database wake each other, and nobody of another one with the same project", async () => {
+    projects += 1;
+    const terms = { queue: await url(), project: `bull-${projects}`, clock: systemClock, log: silentLog };
+    const openNode = async (file: string) => {
+      const store = await openStore(file);
+      const dispatcher = await openDispatcher(store, terms);
+      cleanUp(() => dispatcher.close().then(() => store.close()));
+      let woken = 0;
+      const name = queueName(terms.project, await store.shared.secret());
+      return {
+        name,
+        offer: dispatcher.offer.bind(dispatcher),
+        listen: () => dispatcher.onWork(() => (woken += 1)),
+        woken: () => woken,
+      };
+    };
+    const [ours, theirs] = [path.join(temporaryFolder(), "tasks.db"), path.join(temporaryFolder(), "tasks.db")];
+    const [a, b] = [
+      [await openNode(ours), await openNode(ours)],
+      [await openNode(theirs), await openNode(theirs)],
+    ] as const;
+    b[1].listen();
+    b[0].offer("first-0");
+    await waitFor(() => b[1].woken() === 1);
+    a[0].offer("ours-0");
+    const queue = await look(a[0].name);
+    await waitFor(async () => (await ticketsIn(queue)) === 1 || b[1].woken() > 1);
+    b[0].offer("second-0");
+    await waitFor(() => b[1].woken() > 1);
+    // In one queue it would have been taken before that one.
+    expect(await ticketsIn(queue)).toBe(1);
+    a[1].listen();
+    await waitFor(() => a[1].woken() === 1);
+    expect(b[1].woken()).toBe(2);
   });
 
   test("a queue that cannot be reached at first is used once it can be, and again after it was away", async () => {

@@ -38,7 +38,7 @@ function exerciseBullmq(queue: () => Promise<string>): void {
       return new MemoryStore(clock);
     },
     openDispatcher: async (store, clock) =>
-      openDispatcher(store, { queue: await queue(), project: `case-${project}`, clock, log: silentLog }),
+      openDispatcher(store as MemoryStore, { queue: await queue(), project: `case-${project}`, clock, log: silentLog }),
   });
 }
 

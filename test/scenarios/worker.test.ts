@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
@@ -9,6 +10,10 @@ const commands = {
     export default defineCommand({ summary: "Says which process runs it", effects: "read", run: () => ({ pid: process.pid }) });`,
   "commands/work/refuse.ts": `import { defineCommand } from "meanwhile"; import { z } from "zod";
     export default defineCommand({ summary: "Says no", input: z.object({ page: z.number() }), effects: "read", run() { throw new Error("No such page."); } });`,
+  "commands/work/wait.ts": `import { defineCommand } from "meanwhile"; import { appendFileSync } from "node:fs"; import { z } from "zod";
+    export default defineCommand({ summary: "Waits until it is stopped", input: z.object({ file: z.string() }), effects: "read",
+      run: ({ file }, { signal }) => { appendFileSync(file, "began\\n");
+        return new Promise((_, reject) => signal.addEventListener("abort", () => { appendFileSync(file, signal.reason.name); reject(signal.reason); })); } });`,
   "commands/work/hold.ts": `import { defineCommand } from "meanwhile";
     export default defineCommand({ summary: "Goes on until it is stopped", effects: "read", long: true,
       run: (_, task) => { task.announce("It goes on"); return new Promise((_, reject) => task.signal.addEventListener("abort", () => reject(task.signal.reason))); } });`,
@@ -27,7 +32,7 @@ const place = shareAmongTests(async () => {
 
 test("a worker says what it runs, and where", async () => {
   const { worker, env } = await place();
-  expect(worker.stderr()).toContain("runs tasks of 3 commands, 3 at a time");
+  expect(worker.stderr()).toContain("runs tasks of 4 commands, 3 at a time");
   expect(worker.stderr()).toContain(path.join(env.MEANWHILE_HOME, "tasks.db"));
   expect(worker.stdout()).toBe("");
 });
@@ -38,6 +43,18 @@ test("serve --no-work: a call is answered as ever, by the worker's process, and 
   const result = await client.call("work_where", {});
   expect(result.structuredContent).toMatchObject({ success: true, data: { pid: worker.child.pid } });
   expect(result._meta?.["meanwhile/call"]).not.toHaveProperty("taskId");
+  await waitFor(async () => (await runMeanwhile(["tasks", "list"], { cwd, env })).stdout === "No tasks.\n");
+});
+
+test("serve --no-work: a call that is taken back is stopped at the worker, and leaves no task behind", async () => {
+  const { cwd, env, server, headers } = await place();
+  const client = await SessionClient.begin(server.url, { headers });
+  const file = path.join(temporaryFolder(), "traces");
+  const said = () => (existsSync(file) ? readFileSync(file, "utf8") : "");
+  const call = client.startCall("work_wait", { file });
+  await waitFor(() => said() === "began\n");
+  await client.notify("notifications/cancelled", { requestId: call.id });
+  await waitFor(() => said() === "began\nCancelled");
   await waitFor(async () => (await runMeanwhile(["tasks", "list"], { cwd, env })).stdout === "No tasks.\n");
 });
 

@@ -1,10 +1,8 @@
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { inspect } from "node:util";
-import type pg from "pg";
 import { describe, expect, test, vi } from "vitest";
 import { systemClock } from "../../src/clock.ts";
-import { openLog, silentLog } from "../../src/log.ts";
+import { silentLog } from "../../src/log.ts";
 import { openStore, type Store, shownStore } from "../../src/store/open.ts";
 import { parseAddress } from "../../src/store/postgres/address.ts";
 import { Database } from "../../src/store/postgres/database.ts";
@@ -14,55 +12,12 @@ import { FakeClock } from "../../src/testing/fake-clock.ts";
 import { accepted, Bench, done, leaseMs, question } from "../../src/testing/store-cases/bench.ts";
 import { openCutConnection } from "../helpers/cut-connection.ts";
 import { cleanUp } from "../helpers/home.ts";
+import { inTime, openAt, refusal, relationsIn, unusable } from "../helpers/postgres-bench.ts";
 import { adminOf, newSchema, serverPort, startServer, testPassword, urlOf } from "../helpers/postgres.ts";
 
 const admin = adminOf(serverPort);
 
-/** A store on a schema, closed after the test. */
-async function openAt(url: string, clock?: FakeClock): Promise<Bench> {
-  const store = await openStore(url, clock && { clock });
-  const bench = new Bench(store, clock ?? new FakeClock());
-  cleanUp(() => inTime(bench, store.close()));
-  return bench;
-}
-
-/** What a promise comes to, while time passes quickly. */
-async function inTime<T>({ clock }: { readonly clock: FakeClock }, promise: Promise<T>): Promise<T> {
-  let isOver = false;
-  const ended = promise.finally(() => (isOver = true));
-  ended.catch(() => undefined);
-  await vi.waitFor(
-    () => {
-      clock.advance(600);
-      expect(isOver).toBe(true);
-    },
-    { timeout: 30_000, interval: 5 },
-  );
-  return await ended;
-}
-
-/** What opening it says; whatever is told of it holds no password. */
-async function refusal(url: string): Promise<{ code: string; message: string }> {
-  const lines: string[] = [];
-  const log = openLog({ level: "debug", isTerminal: false, write: (line) => lines.push(line) });
-  const error = await openStore(url, { log }).then(
-    (store) => store.close().then(() => undefined),
-    (thrown: unknown) => thrown as { code: string; message: string; forClients?: string },
-  );
-  expect(error, "it was opened").toBeDefined();
-  expect(error?.forClients).toMatch(/^[A-Z].*\.$/);
-  expect(error?.forClients).not.toContain("127.0.0.1");
-  for (const told of [inspect(error, { depth: 9, showHidden: true }), lines.join("")])
-    expect(told).not.toContain("secret");
-  return error as { code: string; message: string };
-}
-
 describe("what cannot be opened says why, in one sentence", () => {
-  const sentence = (why: string) => ({
-    code: "STORE_UNAVAILABLE",
-    message: expect.stringMatching(new RegExp(`^The task database 127\\.0\\.0\\.1:\\d+/\\w+ cannot be used: ${why}`)),
-  });
-
   test.each<[string, (port: number) => string, string]>([
     ["a wrong password", (port) => urlOf(port).replace(testPassword, "secret-but-wrong"), "the password or the user"],
     ["an unknown database", (port) => urlOf(port).replace("/postgres?", "/nowhere?"), "there is no such database"],
@@ -74,14 +29,14 @@ describe("what cannot be opened says why, in one sentence", () => {
       "the server demands TLS",
     ],
   ])("%s", async (_, toUrl, why) => {
-    expect(await refusal(toUrl(await serverPort()))).toMatchObject(sentence(why));
+    expect(await refusal(toUrl(await serverPort()))).toMatchObject(unusable(why));
   });
 
   test("an encoding that does not hold every text", async () => {
     const name = newSchema();
     await (await admin()).query(`create database ${name} template template0 encoding 'SQL_ASCII' locale 'C'`);
     const url = urlOf(await serverPort()).replace("/postgres?", `/${name}?`);
-    expect(await refusal(url)).toMatchObject(sentence("it is encoded as SQL_ASCII"));
+    expect(await refusal(url)).toMatchObject(unusable("it is encoded as SQL_ASCII"));
   });
 
   test("a database that may only be read, a user who may make nothing, and one who has no connection left", async () => {
@@ -91,15 +46,28 @@ describe("what cannot be opened says why, in one sentence", () => {
     await client.query(`alter database ${name} set default_transaction_read_only = on`);
     const url = urlOf(await serverPort());
     expect(await refusal(url.replace("/postgres?", `/${name}?`))).toMatchObject(
-      sentence("its transactions may only read"),
+      unusable("its transactions may only read"),
     );
     for (const role of ["reader", "limited"])
       await client.query(`
         do $$ begin create role ${role} login password '${testPassword}'; exception when duplicate_object then null; end $$`);
     await client.query("alter role limited connection limit 0");
     const as = (role: string) => url.replace("//postgres:", `//${role}:`);
-    expect(await refusal(as("reader"))).toMatchObject(sentence("its user may not do this"));
-    expect(await refusal(as("limited"))).toMatchObject(sentence("the server has no connection left"));
+    expect(await refusal(as("reader"))).toMatchObject(unusable("its user may not do this"));
+    expect(await refusal(as("limited"))).toMatchObject(unusable("the server has no connection left"));
+  });
+
+  test("a server that is too old", async () => {
+    const { rows } = await (await admin()).query<{ major: string }>(
+      "select current_setting('server_version_num')::int / 10000 as major",
+    );
+    // Its facts begin with its version, which is followed by the length of the next one.
+    const [version, older] = [`${rows[0]?.major}\0\0\0\x04UTF8`, "13\0\0\0\x04UTF8"];
+    const way = await openCutConnection(await serverPort(), (said) =>
+      Buffer.from(said.toString("latin1").replace(version, older), "latin1"),
+    );
+    const why = "its server is PostgreSQL 13; 14 or newer is needed\\.$";
+    expect(await refusal(urlOf(way.port))).toMatchObject(unusable(why));
   });
 
   test("a schema that a newer version has changed", async () => {
@@ -120,7 +88,7 @@ describe("what cannot be opened says why, in one sentence", () => {
     const client = await admin();
     await client.query(`create schema ${schema}; create table ${schema}.tasks (theirs text)`);
     expect(await refusal(urlOf(await serverPort(), schema))).toMatchObject(
-      sentence(`its schema ${schema} has a table tasks of another program`),
+      unusable(`its schema ${schema} has a table tasks of another program`),
     );
     expect(await relationsIn(client, schema)).toEqual(["tasks"]);
   });
@@ -141,14 +109,6 @@ describe("what cannot be opened says why, in one sentence", () => {
 test("A store is shown without its user and password.", () => {
   expect(shownStore("postgres://ada:secret@db:5433/tasks?schema=x")).toBe("postgres://db:5433/tasks");
   expect(shownStore("/home/ada/tasks.db")).toBe("/home/ada/tasks.db");
-});
-
-test("A node that may want more connections than there are is warned of.", async () => {
-  const warnings: string[] = [];
-  const log = openLog({ level: "warn", isTerminal: false, write: (line) => warnings.push(line) });
-  const store = await openStore(urlOf(await serverPort()).replace("pool=4", "pool=300"), { log });
-  await store.close();
-  expect(warnings.join("")).toMatch(/connections left, and a node may need 302/);
 });
 
 describe("a schema is brought up to date", () => {
@@ -172,6 +132,26 @@ describe("a schema is brought up to date", () => {
     await client.query(`drop function ${schema}.fits(text, text)`);
     const bench = await openAt(url);
     expect((await bench.make()).status).toBe("queued");
+  });
+
+  test("from where it was when the connection broke in the middle of a step", async () => {
+    const way = await openCutConnection(await serverPort());
+    const schema = newSchema();
+    const url = urlOf(way.port, schema);
+    const client = await admin();
+    for (const step of [1, 2]) {
+      way.cutOffAt(`meanwhile_schema set version = ${step}`);
+      expect(await refusal(url)).toMatchObject(unusable("the connection was lost and cannot be made again"));
+      way.heal();
+      // What of it was done is undone; the steps before it stay.
+      await vi.waitFor(async () => {
+        const { rows } = await client.query("select 1 from pg_namespace where nspname = $1", [schema]);
+        expect(rows).toHaveLength(step - 1);
+      });
+    }
+    const { rows } = await client.query(`select version from ${schema}.meanwhile_schema`);
+    expect([way.lost, rows]).toEqual([2, [{ version: 1 }]]);
+    expect((await (await openAt(url)).make()).status).toBe("queued");
   });
 });
 
@@ -462,6 +442,28 @@ test("A write whose connection is ended in the middle is written once it can be.
   expect((await bench.read(claim.taskId)).status).toBe("completed");
 });
 
+test("A full disk is told in one sentence, undoes what it met, and what ran goes on once there is room.", async () => {
+  const schema = newSchema();
+  const bench = await openAt(urlOf(await serverPort(), schema));
+  const claim = await bench.begin({ taskId: "running" });
+  const client = await admin();
+  await client.query(`
+    create function ${schema}.full() returns trigger language plpgsql as $$ begin
+      raise exception using errcode = '53100', message = 'could not extend file: No space left on device';
+    end $$`);
+  for (const table of ["tasks", "outcomes"])
+    await client.query(
+      `create trigger full_${table} before insert on ${schema}.${table} for each row execute function ${schema}.full()`,
+    );
+  const full = unusable("the server's disk is full; make room, running tasks then go on\\.$");
+  await expect(bench.create({ taskId: "new" })).rejects.toMatchObject(full);
+  await expect(bench.store.settle(claim, done)).rejects.toMatchObject(full);
+  expect((await bench.read("running")).status).toBe("working");
+  await client.query(`drop function ${schema}.full() cascade`);
+  expect(await bench.store.settle(claim, done)).toBe(true);
+  expect((await bench.create({ taskId: "new" })).kind).toBe("created");
+});
+
 test("Who waits hears of changes on other nodes after the connection that listens was lost.", async () => {
   const schema = newSchema();
   const url = urlOf(await serverPort(), schema);
@@ -504,11 +506,3 @@ test("Nothing that was acknowledged is lost, and nothing refused, while the serv
     Array.from({ length: 60 }, () => ["completed", 1, 3]),
   );
 });
-
-async function relationsIn(client: pg.Client, schema: string): Promise<string[]> {
-  const { rows } = await client.query<{ relname: string }>(
-    "select relname from pg_class where relnamespace = $1::regnamespace",
-    [schema],
-  );
-  return rows.map(({ relname }) => relname);
-}

@@ -176,3 +176,25 @@ test("SQLite: what nobody reads is bounded; what was read makes room", async () 
   await a.sessions.post([{ sessionId: "another", from: "A", to: "B", text: "another session's" }]);
   expect(await reader.read()).toEqual(["another another session's"]);
 });
+
+test.each(["SQLite", "PostgreSQL"])(
+  "%s: a letter that comes with a note is bounded like any other, and the note is kept",
+  async (kind) => {
+    const { a, b } = await (kinds[kind] as () => Promise<Two>)();
+    const reader = readerOf(b, "B");
+    for (const id of ["full", "large"]) await a.sessions.keep(sessionOf(id), 10, "A");
+    await b.sessions.find("local", "full");
+    const unread = { from: "A", to: "C" };
+    await a.sessions.post(
+      Array.from({ length: maxLetters.count }, () => ({ sessionId: "full", ...unread, text: "unread" })),
+    );
+    await a.sessions.post([{ sessionId: "large", ...unread, text: "x".repeat(maxLetters.bytes) }]);
+    for (const sessionId of ["full", "large"]) {
+      await a.sessions.note({ level: "error" }, { sessionId, from: "A", text: "one too many" });
+      expect((await b.sessions.find("local", sessionId))?.notes, sessionId).toEqual({ level: "error" });
+    }
+    await a.sessions.keep(sessionOf("another"), 10, "A");
+    await a.sessions.note({ level: "error" }, { sessionId: "another", from: "A", text: "another session's" });
+    expect(await reader.read()).toEqual(["another another session's"]);
+  },
+);

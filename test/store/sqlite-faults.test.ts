@@ -10,6 +10,7 @@ import {
   rmSync,
   statSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import path from "node:path";
@@ -375,6 +376,10 @@ describe("F15: files that go away or may not be written", () => {
       renameSync(`${file}.new`, file);
     },
     "its log is deleted": (file) => rmSync(`${file}-wal`),
+    "its log is replaced": (file) => {
+      copyFileSync(`${file}-wal`, `${file}.new`);
+      renameSync(`${file}.new`, `${file}-wal`);
+    },
     "its index of the log is deleted": (file) => rmSync(`${file}-shm`),
     "the folder is deleted": (file) => rmSync(path.dirname(file), { recursive: true }),
   };
@@ -382,8 +387,13 @@ describe("F15: files that go away or may not be written", () => {
   for (const [how, lose] of Object.entries(losses)) {
     test(`${how} while it is open: nothing is acknowledged any more`, async () => {
       const file = path.join(temporaryFolder(), "deep", "tasks.db");
-      const store = await open(file);
+      let passedMs = 0;
+      const [now, monotonic] = [() => systemClock.now() + passedMs, () => systemClock.monotonic() + passedMs];
+      const store = await open(file, { ...systemClock, now, monotonic });
+      // Nothing has changed in its folder for long.
+      utimesSync(path.dirname(file), 1.5, 1.5);
       for (const taskId of ["t1", "t2"]) await store.create(fresh(taskId), options);
+      passedMs = 1_000;
       const claim = (await store.claim(claimWish("w1", 30_000))) as Claim;
       await store.create(fresh("call", { isCall: true }), begun);
       const call = { taskId: "call", fence: 1 };
@@ -391,7 +401,6 @@ describe("F15: files that go away or may not be written", () => {
       const rows = witness.prepare("select * from tasks order by number");
       const before = rows.all();
       lose(file);
-      const _now = systemClock.now();
       const writes = {
         create: () => store.create(fresh("t3"), options),
         journal: () => store.create(fresh("t4", { isCall: true }), begun),

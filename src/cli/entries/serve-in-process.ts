@@ -7,11 +7,12 @@ import { Exit, type ExitCode } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
 import { thisProgram } from "../../program/program.ts";
 import { readToken } from "../../runtime/home-token.ts";
+import { openNodeStore } from "../../runtime/open-node-store.ts";
 import { openRuntime, type Runtime } from "../../runtime/runtime.ts";
 import { serveRuntimeOverHttp, serveStreams } from "../../serve.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { toName } from "../../setup/launch.ts";
-import { describeStore, openStore, type Store } from "../../store/open.ts";
+import { describeStore, type Store } from "../../store/open.ts";
 import { onStop } from "../../system/on-stop.ts";
 import { taskPlaces } from "../../task/limits.ts";
 import { httpBanner } from "../screens/http-banner.ts";
@@ -40,7 +41,7 @@ export async function serveOverStdio(settings: Settings): Promise<ExitCode> {
 export async function serveOverHttp(settings: Settings, terminal: Terminal): Promise<ExitCode> {
   takeStdout(process);
   // Nobody is there yet who could be told later that the database cannot be used.
-  const runtime = await open(settings, (log) => openStore(settings.store, { log }));
+  const runtime = await open(settings, (log) => openNodeStore(settings, { log }));
   const door = await serveRuntimeOverHttp(runtime);
   await runtime.tasks.start();
   const { name, version, home, http } = settings;
@@ -68,7 +69,7 @@ export async function serveOverHttp(settings: Settings, terminal: Terminal): Pro
 /** `worker`: no door, and all the work. */
 export async function workUntilStopped(settings: Settings, terminal: Terminal): Promise<void> {
   takeStdout(process);
-  const runtime = await open(settings, (log) => openStore(settings.store, { log }));
+  const runtime = await open(settings, (log) => openNodeStore(settings, { log }));
   await runtime.tasks.start();
   const { version, project } = settings;
   const facts = { version, project, commands: runtime.catalog.entries.length, store: describeStore(settings.store) };

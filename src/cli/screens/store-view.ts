@@ -18,7 +18,6 @@ interface ShownStore {
     | undefined;
   readonly bytes: number;
   readonly connections: { readonly used: number; readonly allowed: number; readonly nodeNeeds: number } | undefined;
-  readonly queueNeeds: number;
   readonly clockAheadMs: number;
   readonly problems: readonly string[];
 }
@@ -37,7 +36,7 @@ export function storeView(store: ShownStore, { colors }: Pick<Terminal, "colors"
     ...stamps("oldest", tasks?.oldestAt),
     ...stamps("newest", tasks?.newestAt),
     ["size", toSize(store.bytes)],
-    ...(store.connections === undefined ? [] : [["connections", toConnections(store.connections, store.queueNeeds)]]),
+    ...(store.connections === undefined ? [] : [["connections", toConnections(store.connections)]]),
     ["clock", toClock(store)],
   ];
   const lines = rows.map(([name = "", text = ""]) => `  ${dim(name.padEnd(13))}${clean(text)}\n`);
@@ -56,12 +55,8 @@ function toSize(bytes: number): string {
   return bytes < 1024 * 1024 ? `${(bytes / 1024).toFixed(0)} KiB` : `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
 }
 
-function toConnections(
-  { used, allowed, nodeNeeds }: NonNullable<ShownStore["connections"]>,
-  queueNeeds: number,
-): string {
-  const queue = queueNeeds === 0 ? "" : `, and ${queueNeeds} more where BullMQ hands out its tasks from there`;
-  return `${used} of ${allowed} in use; a node opens up to ${nodeNeeds}${queue}`;
+function toConnections({ used, allowed, nodeNeeds }: NonNullable<ShownStore["connections"]>): string {
+  return `${used} of ${allowed} in use; a node opens up to ${nodeNeeds}`;
 }
 
 function toClock({ clockAheadMs, connections }: ShownStore): string {

@@ -1,9 +1,10 @@
 import { Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { openHome } from "../../paths.ts";
 import { thisProgram } from "../../program/program.ts";
+import { connectionsBesidePool } from "../../queue/node-connections.ts";
 import { queueFrom } from "../../settings/from-environment.ts";
 import { checkStore, migrateStore } from "../../store/manage.ts";
-import { describeStore, isAcrossMachines, memoryStore, refuseOtherUrl, storeAt, storeOf } from "../../store/open.ts";
+import { describeStore, memoryStore, refuseOtherUrl, storeAt, storeOf } from "../../store/open.ts";
 import { storeView } from "../screens/store-view.ts";
 import { clean } from "../terminal.ts";
 import type { TypedVerb } from "../verb.ts";
@@ -13,7 +14,8 @@ export const subverbs = { check, migrate, copy };
 
 /** `meanwhile store check` */
 async function check({ options, terminal }: TypedVerb): Promise<ExitCode> {
-  const facts = { ...(await checkStore(storeMeant(options))), queueNeeds: await queueNeeds(storeMeant(options)) };
+  const store = storeMeant(options);
+  const facts = await checkStore(store, await connectionsBesidePool({ store, queue: queueFrom(process.env) }));
   if (options.json === true) terminal.print(`${JSON.stringify(facts, null, 2)}\n`);
   else terminal.print(storeView(facts, terminal));
   return facts.problems.length === 0 ? Exit.Ok : Exit.CommandFailed;
@@ -55,11 +57,4 @@ function storeNamed(word: string): string {
   const store = storeAt(word, process.cwd(), "name a file in a folder of your own");
   refuseOtherUrl(store);
   return store;
-}
-
-/** What a node opens beside its store's connections: where nothing else is said, BullMQ uses the same database. */
-async function queueNeeds(store: string): Promise<number> {
-  if (!isAcrossMachines(store) || !isAcrossMachines(queueFrom(process.env) ?? store)) return 0;
-  const { queueConnections } = await import("../../queue/bull-queue.ts");
-  return queueConnections;
 }

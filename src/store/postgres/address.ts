@@ -23,10 +23,14 @@ export interface PostgresAddress {
   readonly access: ServerAccess;
   readonly schema: string;
   readonly poolSize: number;
+  /** How many connections whoever opens it may need in all. */
+  readonly needed: number;
   /** Host and database, as everybody may read it. */
   readonly shown: string;
 }
 
+/** Beside the pool: one that listens, and where tasks are run one that keeps leases. */
+export const besidePool = { working: 2, serving: 1 };
 const defaultSchema = "meanwhile";
 const defaultPool = 8;
 const known = ["schema", "pool", "sslmode", "sslrootcert", "host"];
@@ -38,7 +42,7 @@ export function isPostgresUrl(store: string): boolean {
 }
 
 /** Takes a URL apart. Throws one sentence, without the URL: it may hold a password. */
-export function parseAddress(store: string): PostgresAddress {
+export function parseAddress(store: string, beside = besidePool.working): PostgresAddress {
   const url = toUrl(store);
   const unknown = [...url.searchParams.keys()].find((name) => !known.includes(name));
   if (unknown !== undefined) throw misspelt(`\`${unknown}\` is no parameter of it; there are ${known.join(", ")}`);
@@ -53,7 +57,8 @@ export function parseAddress(store: string): PostgresAddress {
     ...sslOf(url),
   };
   const place = `${host === "" ? "localhost" : host}${url.port === "" ? "" : `:${url.port}`}`;
-  return { access, schema: schemaOf(url), poolSize: poolOf(url), shown: `${place}/${database}` };
+  const poolSize = poolOf(url);
+  return { access, schema: schemaOf(url), poolSize, needed: poolSize + beside, shown: `${place}/${database}` };
 }
 
 function toUrl(store: string): URL {
@@ -89,19 +94,32 @@ function poolOf(url: URL): number {
 /** What the modes mean to PostgreSQL's own clients. */
 function sslOf(url: URL): Pick<ServerAccess, "ssl"> {
   const mode = url.searchParams.get("sslmode");
-  if (mode === null) return {};
-  if (!sslModes.includes(mode)) throw misspelt(`\`sslmode\` is one of ${sslModes.join(", ")}`);
-  if (mode === "disable") return { ssl: false };
   const certificate = url.searchParams.get("sslrootcert");
+  if (mode !== null && !sslModes.includes(mode)) throw misspelt(`\`sslmode\` is one of ${sslModes.join(", ")}`);
+  const isChecked = mode?.startsWith("verify") === true;
+  // Whoever names an authority means to have it asked.
+  if (certificate !== null && !isChecked)
+    throw misspelt("`sslrootcert` is for sslmode=verify-ca and sslmode=verify-full, and one of them has to be there");
+  if (mode === null) return {};
+  if (mode === "disable") return { ssl: false };
   const ca = certificate === null ? {} : { ca: readCertificate(certificate) };
-  return { ssl: mode.startsWith("verify") ? { isHostChecked: mode === "verify-full", ...ca } : {} };
+  return { ssl: isChecked ? { isHostChecked: mode === "verify-full", ...ca } : {} };
 }
 
 function readCertificate(file: string): string {
+  const text = readText(file);
+  if (text === undefined) throw misspelt(`the certificate ${file} that \`sslrootcert\` names cannot be read`);
+  // The driver would take it for no authority at all.
+  if (!text.includes("-----BEGIN CERTIFICATE-----"))
+    throw misspelt(`the file ${file} that \`sslrootcert\` names holds no certificate in PEM`);
+  return text;
+}
+
+function readText(file: string): string | undefined {
   try {
     return readFileSync(file, "utf8");
   } catch {
-    throw misspelt(`the certificate ${file} that \`sslrootcert\` names cannot be read`);
+    return undefined;
   }
 }
 

@@ -13,7 +13,7 @@ import {
 import { copyingTable } from "../unfinished.ts";
 import { type PostgresAddress, parseAddress } from "./address.ts";
 import { connectionTerms } from "./connection-terms.ts";
-import { besidePool, inspectServer } from "./inspect.ts";
+import { inspectServer } from "./inspect.ts";
 import { checkVersion, knownVersion, migrate, tablesOf } from "./migrate-schema.ts";
 import { toTrouble } from "./trouble.ts";
 
@@ -28,12 +28,12 @@ interface ServerLook {
 }
 
 /** Looks through a schema, and changes nothing of it. Throws where it cannot be opened. */
-export async function checkDatabase(url: string, clock: Clock): Promise<StoreFacts> {
-  return await withClient(url, async (client, address) => {
+export async function checkDatabase(url: string, clock: Clock, besidePool?: number): Promise<StoreFacts> {
+  return await withClient(parseAddress(url, besidePool), async (client, address) => {
     await client.query("begin transaction read only");
     const schema = { version: await checkVersion(client, address), known: knownVersion };
     const { version, bytes, used, allowed } = await lookAtServer(client, address);
-    const connections = { used, allowed, nodeNeeds: address.poolSize + besidePool };
+    const connections = { used, allowed, nodeNeeds: address.needed };
     const tables = `"${address.schema}".`;
     const statements = checkStatements(tables);
     const isOurs = schema.version > 0;
@@ -66,7 +66,7 @@ export async function checkDatabase(url: string, clock: Clock): Promise<StoreFac
 
 /** Brings a schema up to date, and makes it when it is missing: from which version to which. */
 export async function migrateDatabase(url: string): Promise<{ readonly from: number; readonly to: number }> {
-  return await withClient(url, async (client, address) => {
+  return await withClient(parseAddress(url), async (client, address) => {
     const from = await checkVersion(client, address);
     await migrate(client, address);
     return { from, to: knownVersion };
@@ -74,10 +74,9 @@ export async function migrateDatabase(url: string): Promise<{ readonly from: num
 }
 
 async function withClient<T>(
-  url: string,
+  address: PostgresAddress,
   act: (client: pg.PoolClient, address: PostgresAddress) => Promise<T>,
 ): Promise<T> {
-  const address = parseAddress(url);
   const pool = new pg.Pool({ ...connectionTerms(address.access), max: 2, query_timeout: answerMs });
   pool.on("error", () => undefined);
   try {

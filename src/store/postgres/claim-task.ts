@@ -6,6 +6,9 @@ import { fromEnvironment, fromShares, type PostgresRow, type PostgresValues, toT
 import { isLost } from "./trouble.ts";
 import type { UnsettledClaims } from "./unsettled-claims.ts";
 
+/** However many callers wait, so many of them are looked at for one claim. */
+const callersAtOnce = 32;
+
 interface ClaimedRow extends Omit<PostgresRow, "task_id"> {
   /** Null when nothing was taken … */
   readonly task_id: string | null;
@@ -20,11 +23,13 @@ interface FoundRow extends PostgresRow {
 /**
  * Takes a task, in one statement; again, where others on other nodes took what was seen. Every try has an id of its
  * own: what one takes whose answer was lost is found by it, now or, when nobody can any more, by those who look later.
+ * Where many callers wait, those that follow `after` are looked at.
  */
 export async function claimTask(
   database: Database,
   unsettled: UnsettledClaims,
   request: ClaimRequest,
+  after: string,
 ): Promise<Task | undefined> {
   const { project, worker, leaseMs, except = [] } = request;
   const claim = { project, worker, leaseMs, environment: fromEnvironment(request.environment), except };
@@ -37,7 +42,7 @@ export async function claimTask(
         return toTask(found);
       }
       const claimId = createId();
-      return await take(query, request, { ...claim, claimId }).catch((error: unknown) => {
+      return await take(query, request, { ...claim, claimId, after }).catch((error: unknown) => {
         if (isLost(error)) lost.add(claimId);
         throw error;
       });
@@ -50,7 +55,7 @@ export async function claimTask(
 async function take(query: Query, { taskId, shares }: ClaimRequest, values: PostgresValues): Promise<Task | undefined> {
   for (;;) {
     const [row] = await (taskId === undefined
-      ? query<ClaimedRow>("claim", { ...values, ...fromShares(shares) })
+      ? query<ClaimedRow>("claim", { ...values, ...fromShares(shares), callersAtOnce })
       : query<ClaimedRow>("claimNamed", { ...values, taskId }));
     if (row === undefined) return undefined;
     if (row.task_id !== null) return toTask(row as PostgresRow);

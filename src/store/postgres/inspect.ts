@@ -5,8 +5,6 @@ import { unavailable } from "./trouble.ts";
 
 /** Older ones are no longer maintained, and lack what the statements use. */
 const oldestVersion = 14;
-/** Beside the pool: one that listens, and one that keeps leases. */
-export const besidePool = 2;
 
 interface ServerFacts {
   readonly version: number;
@@ -20,7 +18,7 @@ interface ServerFacts {
 export async function inspectServer(
   pool: Pool,
   client: PoolClient,
-  { shown, poolSize }: PostgresAddress,
+  { shown, needed }: PostgresAddress,
   log: Logger,
 ): Promise<void> {
   const facts = await readFacts(client);
@@ -33,11 +31,11 @@ export async function inspectServer(
   if (facts.encoding !== "UTF8")
     throw unavailable(shown, `it is encoded as ${facts.encoding}; create one with encoding UTF8`);
   await refusePooler(pool, client, shown);
-  const needed = poolSize + besidePool;
-  // Two of them are there already.
-  if (facts.free + 2 < needed)
+  // The one that was asked is there already.
+  const left = facts.free + 1;
+  if (left < needed)
     log.warn(
-      `The task database ${shown} has ${facts.free} connections left, and a node may need ${needed}: raise max_connections there, or lower \`pool\` in the URL.`,
+      `The task database ${shown} has ${left} connections left, and this node may need ${needed}: raise max_connections there, or lower \`pool\` in the URL.`,
     );
 }
 

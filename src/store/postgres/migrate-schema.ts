@@ -6,9 +6,10 @@ import { tasks } from "./migrations/001-first-schema.ts";
 import { sessions } from "./migrations/002-sessions.ts";
 import { indexes } from "./migrations/003-indexes.ts";
 import { manyAtOnce } from "./migrations/004-many-at-once.ts";
+import { workers } from "./migrations/005-workers.ts";
 import { unavailable } from "./trouble.ts";
 
-const migrations = { statements: [tasks, sessions, indexes, manyAtOnce] };
+const migrations = { statements: [tasks, sessions, indexes, manyAtOnce, workers] };
 /** What this program brings every schema to. */
 export const knownVersion = migrations.statements.length;
 /** Ours, so nobody else's by accident. */

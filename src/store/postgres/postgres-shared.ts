@@ -17,6 +17,7 @@ import type { Database } from "./database.ts";
 /** By this name nodes tell each other that a letter was written, as by an id that a task has changed. */
 const lettersTopic = "letters";
 
+const mostUnread = { maxCount: maxLetters.count, maxBytes: maxLetters.bytes };
 /** Letters may be large, and there may be many after a connection was lost. */
 const readAtOnce = 200;
 
@@ -125,11 +126,12 @@ export class PostgresShared implements SharedState, SharedSessions {
       names: kept.map(([name]) => name as string),
       notes: kept.map(([, value]) => value as string),
       bytes: kept.reduce((sum, [name = "", value = ""]) => sum + name.length + value.length, 0),
-      maxBytes: maxNoteBytes,
+      maxNoteBytes,
       letterId: createId(),
       from,
       to: to ?? null,
       text,
+      ...mostUnread,
     });
     this.#parts.tell(lettersTopic);
   }
@@ -160,8 +162,7 @@ export class PostgresShared implements SharedState, SharedSessions {
       froms: letters.map(({ from }) => from),
       tos: letters.map(({ to = "" }) => to),
       texts: letters.map(({ text }) => text),
-      maxCount: maxLetters.count,
-      maxBytes: maxLetters.bytes,
+      ...mostUnread,
     });
     this.#parts.tell(lettersTopic);
   }

@@ -15,6 +15,9 @@ const ofCaller = "(caller || '') = :caller";
 /** Open questions outlive the worker that asked them. */
 const waitingStatus = "case when open_questions > 0 then 'input_required' else 'queued' end";
 const fits = "SCHEMA.fits(environment, :environment)";
+const inQueueOf = (who: string) =>
+  `queued.status = 'queued' and queued.project = :project and queued.caller = ${who}.caller
+          and not_before <= SCHEMA.now_ms() and task_id <> all(:except::text[]) and ${fits}`;
 /** What nobody was told of, or could be told again, waits for no disk. */
 const quickly = "(select set_config('synchronous_commit', 'off', true)) is not null";
 const changed = `updated_at = ${now}, version = version + 1`;
@@ -44,7 +47,12 @@ const settled = `
     dropped as (delete from SCHEMA.steps where number in (select number from over))
     select task_id from over`;
 const cancelledOutcome = `:outcomeHead::text || coalesce(${now} - started_at, 0) || '}'`;
-const isLost = `worker is not null and ${live} and (worker = :worker or (:worker::text is null and lease_until < ${now}))`;
+const isLost = `worker = any(:workers::text[]) and ${live} and (not :isOverdue or lease_until < ${now})`;
+/** Each is found by one look into an index, however many tasks it holds. */
+const holders = `held (worker) as (
+      select min(worker) from SCHEMA.tasks where worker is not null
+      union all
+      select (select min(worker) from SCHEMA.tasks where worker > held.worker) from held where held.worker is not null)`;
 const mayRunAgain = "not is_call and is_safe and crashes + 1 < :maxCrashes";
 const giveUpOutcome = "case when is_call then :call when is_safe then :crashed else :unknown end";
 
@@ -76,25 +84,35 @@ const statements = {
     order by number desc limit :limit`,
 
   /**
-   * Of each caller's queue only the first few are looked at, however long it is: as many as nodes may be claiming at
-   * this instant. `seen` without a task means that others are just taking those that were seen.
+   * However many callers wait, some of them are looked at, in their order from where the last look ended, and round; of
+   * each one's queue the first few: as many as nodes may be claiming at this instant. `seen` without a task means that
+   * others are just taking those that were seen.
    */
   claim: `
-    with recursive waiting (is_endless, caller) as (
-      select kind, (select min(caller) from SCHEMA.tasks where status = 'queued' and project = :project and is_endless = kind)
-      from (values (false), (true)) as kinds (kind)
+    with recursive waiting (is_endless, caller, is_ready, found, is_round) as (
+      select kind, :after::text collate "C", false, 0, false
+      from (values (false, :full::text[]), (true, :fullOfEndless::text[])) as kinds (kind, busy) where busy is not null
       union all
-      select is_endless, (select min(later.caller) from SCHEMA.tasks as later
-              where later.status = 'queued' and later.project = :project and later.is_endless = waiting.is_endless and later.caller > waiting.caller)
-      from waiting where caller is not null),
+      select waiting.is_endless, next.caller, ready.is_so, waiting.found + ready.is_so::int, next.is_round
+      from waiting
+      cross join lateral (
+        select min(caller) as caller from SCHEMA.tasks as later
+        where later.status = 'queued' and later.project = :project and later.is_endless = waiting.is_endless and later.caller > waiting.caller) as later
+      cross join lateral (
+        select coalesce(later.caller, (select min(caller) from SCHEMA.tasks as first
+                 where not waiting.is_round and first.status = 'queued' and first.project = :project and first.is_endless = waiting.is_endless)) as caller,
+               waiting.is_round or later.caller is null as is_round) as next
+      cross join lateral (
+        select next.caller <> all(case when waiting.is_endless then :fullOfEndless::text[] else :full::text[] end)
+               and exists (select 1 from SCHEMA.tasks as queued where ${inQueueOf("next")} and queued.is_endless = waiting.is_endless) as is_so) as ready
+      where waiting.found < :callersAtOnce and next.caller is not null and not (next.is_round and next.caller > :after)),
     ready as materialized (
       select first.number, first.not_before, coalesce((:turns::float8[])[array_position(:turnsOf::text[], waiting.caller)], 0) as turn
       from waiting cross join lateral (
         select number, not_before from SCHEMA.tasks as queued
-        where status = 'queued' and project = :project and queued.is_endless = waiting.is_endless and queued.caller = waiting.caller
-          and not_before <= ${now} and task_id <> all(:except::text[]) and ${fits}
+        where ${inQueueOf("waiting")} and queued.is_endless = waiting.is_endless
         order by not_before, number limit 8) as first
-      where case when waiting.is_endless then waiting.caller <> all(:fullOfEndless::text[]) else waiting.caller <> all(:full::text[]) end),
+      where waiting.is_ready),
     picked as (
       select free.number from (select number from ready order by turn, not_before, number) as next
       cross join lateral (
@@ -122,7 +140,11 @@ const statements = {
     delete from SCHEMA.tasks
     where worker = any(:workers::text[]) and claim_id = any(:claimIds::text[]) and ${live} and (is_call or idempotency_key is null) returning task_id`,
 
-  renew: `update SCHEMA.tasks set lease_until = ${now} + :leaseMs where worker = :worker and ${live} and ${quickly}`,
+  renew: `
+    with renewed as (
+      update SCHEMA.tasks set lease_until = ${now} + :leaseMs where worker = :worker and ${live} and ${quickly})
+    insert into SCHEMA.workers (worker, lease_until) values (:worker, ${now} + :leaseMs)
+    on conflict (worker) do update set lease_until = excluded.lease_until`,
   report: `
     update SCHEMA.tasks
     set progress = coalesce(:progress, progress), status_message = coalesce(:statusMessage, status_message), ${changed}
@@ -197,7 +219,13 @@ const statements = {
     on conflict (number, name) do update set value = excluded.value returning name`,
   steps: "select name, value from SCHEMA.steps join SCHEMA.tasks using (number) where task_id = :taskId",
 
-  workers: "select distinct worker from SCHEMA.tasks where worker is not null",
+  workers: `with recursive ${holders} select worker from held where worker is not null`,
+  /** Of whom nothing was heard for a lease's time, or never. */
+  overdueWorkers: `
+    with recursive ${holders}
+    select worker from held left join SCHEMA.workers as known using (worker)
+    where worker is not null and (known.lease_until is null or known.lease_until < ${now})`,
+  forgetWorkers: `delete from SCHEMA.workers where lease_until < ${now} - :ageMs and ${quickly}`,
   sweep: `
     delete from SCHEMA.tasks where number in (select number from SCHEMA.tasks where expires_at <= ${now} limit :limit for update skip locked)
       and ${quickly} returning task_id`,

@@ -34,17 +34,19 @@ import type { Gathered } from "./gathered.ts";
 import { interruptedWords } from "./interrupted-words.ts";
 import { startLeaseKeeper } from "./keep-leases.ts";
 import { readPage } from "./list-tasks.ts";
-import { Reading } from "./read-tasks.ts";
-import { gatherSettlements, type Settlement } from "./settle-tasks.ts";
 import { NodeNews } from "./node-news.ts";
 import { PostgresShared } from "./postgres-shared.ts";
 import type { StatementName } from "./postgres-statements.ts";
+import { Reading } from "./read-tasks.ts";
 import { recordDurations } from "./record-durations.ts";
+import { gatherSettlements, type Settlement } from "./settle-tasks.ts";
 import { fromEnvironment, fromRules, type PostgresRow, type PostgresValues, toTask } from "./task-rows.ts";
 import { UnsettledClaims } from "./unsettled-claims.ts";
 
 /** Rows that go at once, so that nobody waits long for those that are locked meanwhile. */
 const removedAtOnce = 250;
+/** A worker that has not been heard of for so long is none any more. */
+const forgottenMs = 86_400_000;
 
 /** Tasks in one PostgreSQL schema, shared by as many nodes as like, by its clock. */
 export class PostgresStore implements TaskStore {
@@ -57,10 +59,12 @@ export class PostgresStore implements TaskStore {
   readonly #settling: Gathered<Settlement, boolean>;
   readonly #reading: Reading;
   readonly shared: SharedState;
+  /** Where many callers wait, the next ones to be looked at come after this one. */
+  #lastServed = "";
 
-  constructor(url: string, clock: Clock, log: Logger) {
+  constructor(url: string, clock: Clock, log: Logger, besidePool?: number) {
     this.#log = log;
-    this.#database = new Database(parseAddress(url), clock, log);
+    this.#database = new Database(parseAddress(url, besidePool), clock, log);
     this.#elsewhere = new NodeNews(this.#database, clock, this.#listeners);
     this.#unsettled = new UnsettledClaims(this.#database, clock);
     this.#creating = new Creating(this.#database, this.#unsettled);
@@ -133,8 +137,10 @@ export class PostgresStore implements TaskStore {
 
   async claim(request: ClaimRequest): Promise<Task | undefined> {
     await this.#settleClaims();
-    const task = await claimTask(this.#database, this.#unsettled, request);
-    if (task !== undefined) this.#changed(task.taskId);
+    const task = await claimTask(this.#database, this.#unsettled, request, this.#lastServed);
+    if (task === undefined) return undefined;
+    this.#lastServed = task.caller;
+    this.#changed(task.taskId);
     return task;
   }
 
@@ -205,12 +211,14 @@ export class PostgresStore implements TaskStore {
   }
 
   async workers(): Promise<readonly string[]> {
-    return (await this.#database.query<{ worker: string }>("workers", {})).map(({ worker }) => worker);
+    return await this.#holders("workers");
   }
 
   async interrupt(worker?: string): Promise<readonly string[]> {
     await this.#settleClaims();
-    const ids = await this.#ids("interrupt", { ...interruptedWords(), worker: worker ?? null });
+    const workers = worker === undefined ? await this.#holders("overdueWorkers") : [worker];
+    if (workers.length === 0) return [];
+    const ids = await this.#ids("interrupt", { ...interruptedWords(), workers, isOverdue: worker === undefined });
     for (const id of ids) this.#changed(id, true);
     return ids;
   }
@@ -222,6 +230,7 @@ export class PostgresStore implements TaskStore {
   }
 
   async sweep(): Promise<number> {
+    await this.#database.query("forgetWorkers", { ageMs: forgottenMs });
     return (await this.#removeInPieces("sweep", {})).length;
   }
 
@@ -271,6 +280,10 @@ export class PostgresStore implements TaskStore {
   async #find(name: StatementName, values: PostgresValues): Promise<Task | undefined> {
     const [row] = await this.#database.query<PostgresRow>(name, values);
     return row === undefined ? undefined : toTask(row);
+  }
+
+  async #holders(name: "workers" | "overdueWorkers"): Promise<string[]> {
+    return (await this.#database.query<{ worker: string }>(name, {})).map(({ worker }) => worker);
   }
 
   async #ids(name: StatementName, values: PostgresValues): Promise<string[]> {

@@ -10,6 +10,10 @@ const isHeld =
   "exists (select 1 from SCHEMA.session_notes as n where n.session_id = s.session_id and n.name like 'stream:%')";
 const isOver = `used_at + silence_ms <= ${now}`;
 const intoLetters = "insert into SCHEMA.letters (letter_id, session_id, from_node, to_node, text, posted_at)";
+/** What nobody reads of one session is bounded. */
+const hasRoom = (session: string) => `(
+      select count(*) < :maxCount and coalesce(sum(length(l.text)), 0) < :maxBytes
+      from SCHEMA.letters as l where l.session_id = ${session})`;
 
 export const sessionStatements = {
   makeSecret: "insert into SCHEMA.shared_secret (number, secret) values (1, :secret) on conflict do nothing",
@@ -47,7 +51,7 @@ export const sessionStatements = {
            array(select name from SCHEMA.session_notes as n where n.session_id = s.session_id order by name) as names,
            array(select value from SCHEMA.session_notes as n where n.session_id = s.session_id order by name) as notes
     from SCHEMA.sessions as s where session_id = :sessionId and caller = :caller and not ${isOver}`,
-  /** What would be too much is left out; the letter is written all the same. */
+  /** What would be too much of either is left out; the other is written all the same. */
   noteSession: `
     with ${inTurn},
     gone as (delete from SCHEMA.session_notes where session_id = :sessionId and name = any(:gone::text[])),
@@ -56,9 +60,10 @@ export const sessionStatements = {
       select :sessionId, fresh.name, fresh.value from unnest(:names::text[], :notes::text[]) as fresh (name, value)
       where exists (select 1 from SCHEMA.sessions where session_id = :sessionId)
         and (select coalesce(sum(length(n.name) + length(n.value)), 0) from SCHEMA.session_notes as n
-             where n.session_id = :sessionId and not n.name = any(:names::text[])) + :bytes <= :maxBytes
+             where n.session_id = :sessionId and not n.name = any(:names::text[])) + :bytes <= :maxNoteBytes
       on conflict (session_id, name) do update set value = excluded.value)
-    ${intoLetters} select :letterId, :sessionId, :from, :to, :text, ${now} from turn on conflict (letter_id) do nothing`,
+    ${intoLetters} select :letterId, :sessionId, :from, :to, :text, ${now} from turn where ${hasRoom(":sessionId")}
+    on conflict (letter_id) do nothing`,
   touchSessions: `
     update SCHEMA.sessions as s set used_at = ${now} - used.ago
     from unnest(:sessionIds::text[], :agos::bigint[]) as used (session_id, ago)
@@ -76,8 +81,7 @@ export const sessionStatements = {
     select fresh.letter_id, fresh.session_id, fresh.from_node, nullif(fresh.to_node, ''), fresh.text, ${now}
     from turn, unnest(:ids::text[], :sessionIds::text[], :froms::text[], :tos::text[], :texts::text[])
       as fresh (letter_id, session_id, from_node, to_node, text)
-    where (select count(*) < :maxCount and coalesce(sum(length(l.text)), 0) < :maxBytes
-           from SCHEMA.letters as l where l.session_id = fresh.session_id)
+    where ${hasRoom("fresh.session_id")}
     on conflict (letter_id) do nothing`,
   lastLetter: "select coalesce(max(number), 0) as number from SCHEMA.letters",
   lettersAfter:

@@ -56,7 +56,11 @@ const noTls: Trouble = {
   why: "the server takes no TLS; take `sslmode` out of the URL, or switch TLS on there",
   forClients: unopened,
 };
-const needsTls: Trouble = { why: "the server demands TLS; add ?sslmode=require to the URL", forClients: unopened };
+const needsTls: Trouble = { why: "the server demands TLS; set sslmode=require in the URL", forClients: unopened };
+const wrongHost: Trouble = {
+  why: "the server's certificate is for another host; name the host in the URL as the certificate does, or use sslmode=verify-ca",
+  forClients: unopened,
+};
 const badCertificate: Trouble = {
   why: "the server's certificate is not one to trust; name its authority with sslrootcert= in the URL, or use sslmode=require",
   forClients: unopened,
@@ -113,6 +117,7 @@ function troubleOf(error: unknown): Trouble | undefined {
   const words = wordsOf(error);
   if (/no pg_hba\.conf entry .*(no encryption|SSL off)/s.test(words)) return needsTls;
   if (/does not support SSL/.test(words)) return noTls;
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") return wrongHost;
   if (/CERT|SELF_SIGNED|UNABLE_TO_/.test(code) || /certificate/.test(words)) return badCertificate;
   const known = troubles[code] ?? troubles[code.slice(0, 2)];
   if (known !== undefined) return known;

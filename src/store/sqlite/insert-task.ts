@@ -1,11 +1,18 @@
-import type { Task } from "../../task/task.ts";
-import { type SqlValues, type TaskRow, toTask } from "./rows.ts";
+import type { LiveTask, Task } from "../../task/task.ts";
+import { fromTask } from "./rows.ts";
 import type { TaskFile } from "./task-file.ts";
 
-/** Puts a task on record, and what it was asked with apart from it. Part of a transaction. */
-export function insertTask(file: TaskFile, values: SqlValues & { readonly input: string }): Task {
+/** A new task, written out ahead of the transaction that puts it on record. */
+export function prepareTask(file: TaskFile, task: LiveTask): { insert(): Task } {
+  const values = fromTask(task);
   const { input } = values;
-  const row = file.first<TaskRow>("insert", values) as TaskRow;
-  file.run("insertInput", { number: row.number, input });
-  return toTask({ ...row, input });
+  const environment = values.environment === null ? undefined : task.environment;
+  return {
+    // What it was asked with lies apart from it.
+    insert() {
+      const number = file.insert("insert", values);
+      file.run("insertInput", { number, input });
+      return { ...task, environment, input: JSON.parse(input) };
+    },
+  };
 }

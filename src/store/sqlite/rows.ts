@@ -122,15 +122,27 @@ export function fromTexts(texts: readonly string[]): string {
 
 /** SQLite would put something else in the place of half a surrogate pair. JSON has none. */
 export function toExactValues(values: SqlValues): SqlValues {
-  const exact: SqlValues = {};
-  for (const [name, value] of Object.entries(values))
-    exact[name] = typeof value === "string" ? toExactText(value) : value;
-  return exact;
+  let exact: SqlValues | undefined;
+  for (const name in values) {
+    const value = values[name];
+    if (typeof value !== "string") continue;
+    const text = toExactText(value);
+    if (text === value) continue;
+    // Next to none differs, so next to nothing is copied.
+    exact ??= { ...values };
+    exact[name] = text;
+  }
+  return exact ?? values;
 }
 
 export function fromExactRow(row: unknown): unknown {
   const texts = row as Record<string, unknown>;
-  for (const [name, value] of Object.entries(texts)) if (typeof value === "string") texts[name] = fromExactText(value);
+  for (const name in texts) {
+    const value = texts[name];
+    if (typeof value !== "string") continue;
+    const text = fromExactText(value);
+    if (text !== value) texts[name] = text;
+  }
   return texts;
 }
 

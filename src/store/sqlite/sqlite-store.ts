@@ -31,7 +31,7 @@ import { ChangesElsewhere } from "./changes-elsewhere.ts";
 import { claimRow } from "./claim-row.ts";
 import { type EndValues, endTask } from "./end-task.ts";
 import { giveBackPages } from "./give-back-pages.ts";
-import { insertTask } from "./insert-task.ts";
+import { prepareTask } from "./insert-task.ts";
 import { insteadOf } from "./instead.ts";
 import { interruptLost } from "./interrupt.ts";
 import { keepStep } from "./keep-step.ts";
@@ -39,16 +39,7 @@ import { startLeaseKeeper } from "./lease-keeper.ts";
 import { LiveCommands } from "./live-commands.ts";
 import { readPage } from "./read-page.ts";
 import { removeInPieces } from "./remove-in-pieces.ts";
-import {
-  fromEnvironment,
-  fromExactKey,
-  fromRules,
-  fromTask,
-  type SqlValues,
-  type TaskRow,
-  toExactKey,
-  toTask,
-} from "./rows.ts";
+import { fromEnvironment, fromExactKey, fromRules, type SqlValues, type TaskRow, toExactKey, toTask } from "./rows.ts";
 import { SqliteShared } from "./sqlite-shared.ts";
 import { TaskFile } from "./task-file.ts";
 
@@ -89,14 +80,14 @@ export class SqliteStore implements TaskStore {
   }
 
   async create(fresh: NewTask, options: CreateOptions): Promise<Created> {
-    const values = fromTask(begin(fresh, this.now(), options.claim));
+    const task = prepareTask(this.#file, begin(fresh, this.now(), options.claim));
     let forgotten: readonly string[] = [];
     const make = (): Created => {
       const instead = insteadOf(this.#file, fresh, options, this.now());
       if (instead !== undefined) return instead;
       forgotten =
         options.keeps === undefined ? [] : this.#file.ids("forgetFirst", { caller: fresh.caller, ...options.keeps });
-      return { kind: "created", task: insertTask(this.#file, values) };
+      return { kind: "created", task: task.insert() };
     };
     const write = () => this.#file.transaction(make);
     const created = await (fresh.isCall ? this.#file.quickly(write) : this.#file.durably(write));

@@ -47,11 +47,11 @@ export const statements = {
                        not_before, created_at, updated_at, started_at, is_call, questions, progress_token, door, folder, is_endless, is_proven, environment, client)
     values (:taskId, :caller, :project, :command, :digest, :idempotencyKey, octet_length(:input), :reason, :ttlMs, :estimateMs,
             :isSafe, :maxAttempts, :backoffMs, :status, :fence, :attempts, :worker, :leaseUntil,
-            :createdAt, :createdAt, :createdAt, :startedAt, :isCall, :questions, :progressToken, :door, :folder, :isEndless, :isProven, :environment, :client)
-    returning *`,
+            :createdAt, :createdAt, :createdAt, :startedAt, :isCall, :questions, :progressToken, :door, :folder, :isEndless, :isProven, :environment, :client)`,
 
   insertInput: "insert into inputs (number, input) values (:number, :input)",
   keepOutcome: "insert into outcomes (number, outcome) values (:number, :outcome)",
+  keepOutcomeOf: "insert into outcomes (number, outcome) select number, :outcome from tasks where task_id = :taskId",
 
   findByKey: `select ${whole} from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey`,
   findEqual: `select ${whole} from tasks where caller = :caller and project = :project and digest = :digest and ${live} and is_call = 0 and ${fits} order by number limit 1`,
@@ -143,8 +143,7 @@ export const statements = {
   settle: `
     update tasks
     set status = :status, ${weighing(":outcome")}, status_message = :statusMessage, ${ends}
-    where ${holds}
-    returning number`,
+    where ${holds}`,
 
   cancel: `
     update tasks

@@ -4,7 +4,7 @@ import { isStoreError, RuntimeError } from "../../errors.ts";
 import type { Logger } from "../../log.ts";
 import type { Task } from "../../task/task.ts";
 import { isBusy, openConnection, toRuntimeError } from "./connection.ts";
-import { type OpenFile, openFiles, refuseReplaced } from "./replaced.ts";
+import { OpenFiles } from "./replaced.ts";
 import { fromExactRow, type SqlValues, type TaskRow, toExactValues, toTask } from "./rows.ts";
 import { sessionStatements } from "./session-statements.ts";
 import { SharedWrites } from "./shared-writes.ts";
@@ -21,7 +21,7 @@ type StatementName = keyof typeof statements;
 
 interface Opened {
   readonly db: Database.Database;
-  readonly files: readonly OpenFile[];
+  readonly files: OpenFiles;
 }
 
 /** One SQLite file: opened when it is first needed, its statements by name, its writes tried until it is their turn. */
@@ -62,7 +62,7 @@ export class TaskFile {
     if (this.#opened !== undefined) return this.#opened;
     if (this.#isClosed) throw new RuntimeError("STORE_UNAVAILABLE", `The task database ${this.path} is closed.`);
     const db = openConnection(this.path);
-    this.#opened = { db, files: openFiles(this.path) };
+    this.#opened = { db, files: new OpenFiles(this.path, this.#clock) };
     this.versionAtOpen = this.readVersion();
     return this.#opened;
   }
@@ -86,7 +86,7 @@ export class TaskFile {
 
   #ready(isFull: boolean): Database.Database {
     const { db, files } = this.open();
-    refuseReplaced(files);
+    files.refuseReplaced();
     this.#synchronize(isFull);
     this.writes += 1;
     return db;
@@ -138,6 +138,11 @@ export class TaskFile {
   /** How many rows have changed. */
   run(name: StatementName, values: SqlValues): number {
     return this.#prepare(name).run(toExactValues(values)).changes;
+  }
+
+  /** The number of the row that it adds. Not "returning": SQLite builds a table for that, which takes longer than the insert. */
+  insert(name: StatementName, values: SqlValues): number {
+    return Number(this.#prepare(name).run(toExactValues(values)).lastInsertRowid);
   }
 
   all<T>(name: StatementName, values: SqlValues): T[] {

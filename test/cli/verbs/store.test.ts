@@ -97,7 +97,7 @@ test("a schema of PostgreSQL is made, checked and looked through without its pas
   const { code, stdout } = await store(["check"], { MEANWHILE_STORE: url });
   expect(code).toBe(0);
   expect(stdout).toMatch(new RegExp(`^PostgreSQL 127\\.0\\.0\\.1:\\d+/postgres, schema ${schema}$`, "m"));
-  expect(stdout).toMatch(/^ {2}connections {2}\d+ of \d+ in use; a node opens up to 6, and 5 more where BullMQ/m);
+  expect(stdout).toMatch(/^ {2}connections {2}\d+ of \d+ in use; a node opens up to 11$/m);
   expect(stdout).toMatch(/^ {2}clock {8}.* this machine's$/m);
   for (const wrong of [url.replace(testPassword, `${testPassword}x`), url.replace(/127\.0\.0\.1:\d+/, "127.0.0.1:1")]) {
     const { code: refused, stderr, stdout: nothing } = await store(["check", "--store", wrong]);
