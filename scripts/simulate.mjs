@@ -50,12 +50,12 @@ async function measureAt(server, schema, size) {
   const [store, other] = [await open(), await open()];
   try {
     const startedAt = performance.now();
-    const { total, held } = layout(size);
+    const { total, held, workers } = layout(size);
     const bytes = await fill(server, schema, size);
     note(`${total.toLocaleString("en-US")} tasks, filled in ${((performance.now() - startedAt) / 1000).toFixed(0)} s`);
     const [loadBefore] = os.loadavg();
     const taken = await measure({ server, schema, size, seconds, store, other });
-    return { total, held, load: [loadBefore, os.loadavg()[0]], figures: taken, bytes };
+    return { total, held, workers, load: [loadBefore, os.loadavg()[0]], figures: taken, bytes };
   } finally {
     await store.close();
     await other.close();

@@ -21,9 +21,9 @@ export async function measureCosts({ server, schema, seconds, few, many }) {
     commitMs,
     ...notice,
     ...node,
-    // A second's share of what each node asks though nothing happens. What is held is new, so it is in memory: as with few.
+    // A second's share of what each node asks though nothing happens: four looks into indexes, and a claim.
     lookMs: questions * 2 + nothing,
-    lookOfHeldMs: Math.max(0, held - questions + (leases - questions) / 2) / few.held,
+    lookOfWorkerMs: Math.max(0, held - questions + (leases - questions) / 2) / few.workers,
   };
 }
 

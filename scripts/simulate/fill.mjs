@@ -8,7 +8,8 @@ const piece = 250_000;
 /** Who has what in a schema of this size. */
 export function layout({ live, ended }) {
   const crowdCallers = Math.max(1, Math.floor(live / 2 / liveOfCaller));
-  return { live, ended, total: live + ended, crowdCallers, held: Math.floor((live + 1) / 4) };
+  const held = Math.floor((live + 1) / 4);
+  return { live, ended, total: live + ended, crowdCallers, held, workers: Math.ceil(held / placesOfNode) };
 }
 
 /**
@@ -36,12 +37,13 @@ export async function fill(server, schema, size) {
       clients,
       before.map(({ make }) => make),
     );
+    await client.query(workersOf(schema));
     await client.query(`select setval(pg_get_serial_sequence('${schema}.tasks', 'number'), ${parts.total})`);
     const after = await shapesOf(client, schema);
     if (JSON.stringify(after) !== JSON.stringify(before)) throw new Error("the indexes are not those of the schema");
     await together(
       clients,
-      ["tasks", "inputs", "outcomes"].map((table) => `vacuum analyze ${schema}.${table}`),
+      ["tasks", "inputs", "outcomes", "workers"].map((table) => `vacuum analyze ${schema}.${table}`),
     );
     await client.query("alter system reset autovacuum");
     await client.query("select pg_reload_conf()");
@@ -116,6 +118,12 @@ function tasksOf(schema, parts, { from, to, at }) {
       1, 1, ${at} - ${total} + n, ${ifHeld(`'worker ' || (l / 4 / ${placesOfNode})`)}, ${ifHeld(`${at} + 86400000`)},
       '[]', 0, 200, ${at} - ${total} + n, ${at}, ${at}, ${ifEnded(at)}, ${ifEnded(`${at} + 86400000 + n`)}, false, 'mcp', false, false
     from ${numbered(parts, from, to)}`;
+}
+
+/** All of them live. */
+function workersOf(schema) {
+  return `insert into ${schema}.workers (worker, lease_until)
+    select distinct worker, ${schema}.now_ms() + 86400000 from ${schema}.tasks where worker is not null`;
 }
 
 const body = "x".repeat(40);

@@ -10,7 +10,7 @@ export interface Costs {
   readonly nodeMs: number;
   readonly nodeHearMs: number;
   readonly lookMs: number;
-  readonly lookOfHeldMs: number;
+  readonly lookOfWorkerMs: number;
 }
 
 export interface Terms {

@@ -4,7 +4,7 @@
 // claimed when one is free anywhere; it runs; it is settled. Each write takes a connection of the node's pool, then the database's processor,
 // then the disk; changes are told by notices, at most one in four milliseconds of a node, each of which takes the lock of
 // all notices, the database's processor once more for every node that hears it, and those nodes' own. And every node
-// looks now and then, which costs more the more tasks are held. Times are random, with the measured ones as their mean.
+// looks now and then, which costs more the more of them hold a task. Times are random, with the measured ones as their mean.
 import { Events, GroupCommit, randomOf, Servers, Slots } from "./stations.mjs";
 
 const noticePauseMs = 4;
@@ -70,7 +70,7 @@ function openDatabase({ events, span, nodes, costs, terms, draw }) {
   return {
     hold: (change) => (held += change),
     write: (mean, then) => spend("writes", mean, () => disk.commit(then)),
-    look: (then) => spend("looks", costs.lookMs + costs.lookOfHeldMs * held, then),
+    look: (then) => spend("looks", costs.lookMs + costs.lookOfWorkerMs * Math.min(held, nodes), then),
     notify: (then) =>
       spend("notices", costs.noticeMs, () =>
         lock.take((release) =>

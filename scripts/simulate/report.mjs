@@ -41,7 +41,7 @@ export function measuredTable({ few, many }) {
     "| --- | ---: | ---: | ---: | ---: |",
     ...rows,
     "",
-    `${count(few.held)} and ${count(many.held)} of them are held. Load ${load(few)} and ${load(many)}. The database has ${(many.bytes / 1e9).toFixed(1)} GB.`,
+    `${count(few.held)} and ${count(many.held)} of them are held, by ${count(few.workers)} and ${count(many.workers)} workers. Load ${load(few)} and ${load(many)}. The database has ${(many.bytes / 1e9).toFixed(1)} GB.`,
   ].join("\n");
 }
 
@@ -54,7 +54,7 @@ export function costTable(costs) {
     "the lock of notices, for each": costs.lockMs,
     "a notice, for each node that hears it": costs.hearMs,
     "looks of a node, in a second": costs.lookMs,
-    "the same, for each task that is held anywhere": costs.lookOfHeldMs,
+    "the same, for each node that holds a task": costs.lookOfWorkerMs,
     "commit to the disk, for all who wait (p50)": costs.commitMs,
     "node: a task": costs.nodeMs,
     "node: a notice heard": costs.nodeHearMs,

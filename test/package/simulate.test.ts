@@ -15,7 +15,7 @@ const light: Costs = {
   nodeMs: 0.01,
   nodeHearMs: 0.0001,
   lookMs: 0.1,
-  lookOfHeldMs: 0.0001,
+  lookOfWorkerMs: 0.0001,
 };
 const terms = { cores: 4, pool: 8, places: 1_000 };
 
@@ -108,7 +108,7 @@ test("as many are held as come in the time that each is held, and all that come 
 test.each([
   ["processor", { createMs: 2, settleMs: 2 }, {}],
   ["processor", { hearMs: 3 }, {}],
-  ["processor", { lookOfHeldMs: 2 }, {}],
+  ["processor", { lookOfWorkerMs: 1_200 }, {}],
   ["disk", { commitMs: 20 }, { pool: 50 }],
   ["lock", { lockMs: 4 }, { cores: 16, pool: 50 }],
   ["pool", { createMs: 3, settleMs: 3 }, { cores: 16, pool: 1 }],
@@ -128,9 +128,10 @@ test.each([
   expect(Math.max(...Object.values(limit.busy))).toBeLessThanOrEqual(0.95);
 });
 
-test("what every node hears costs more the more nodes there are, and what all hold more the more is held", () => {
+test("what every node hears costs more the more nodes there are, and what each looks for more the more of them hold a task", () => {
+  const costs = { ...light, lookOfWorkerMs: 0.05 };
   const spent = (nodes: number, runMs: number) =>
-    simulate({ nodes, tasksPerSecond: 100, runMs, costs: light, terms, seconds: 20, seed: 1 }).spent;
+    simulate({ nodes, tasksPerSecond: 100, runMs, costs, terms, seconds: 20, seed: 1 }).spent;
   expect(spent(200, 100).notices / spent(20, 100).notices).toBeGreaterThan(4);
-  expect(spent(20, 2_000).looks).toBeGreaterThan(spent(20, 100).looks * 1.1);
+  expect(spent(200, 2_000).looks).toBeGreaterThan(spent(200, 10).looks * 2);
 });
