@@ -11,9 +11,6 @@ export async function measureCosts({ server, schema, seconds, few, many }) {
   const notice = await measureNotice(server, `meanwhile_${schema}`, seconds);
   const node = await measureNode(server, schema, seconds);
   const cost = (name) => many.figures[name].processorMs;
-  const [held, leases, questions, nothing] = Object.keys(few.figures)
-    .filter((name) => /each (second|2 s)/.test(name))
-    .map((name) => few.figures[name].processorMs);
   return {
     createMs: cost("create under its maker's claim"),
     claimMs: cost("claim, one caller's queue"),
@@ -21,9 +18,21 @@ export async function measureCosts({ server, schema, seconds, few, many }) {
     commitMs,
     ...notice,
     ...node,
-    // A second's share of what each node asks though nothing happens: four looks into indexes, and a claim.
-    lookMs: questions * 2 + nothing,
-    lookOfWorkerMs: Math.max(0, held - questions + (leases - questions) / 2) / few.workers,
+    ...costOfLooks(few, many),
+  };
+}
+
+/** A second's share of what each node asks though nothing happens; what grows with the workers that hold a task apart. */
+function costOfLooks(few, many) {
+  const [workers, leases, questions, nothing] = Object.keys(many.figures).filter((name) =>
+    /each (second|2 s)/.test(name),
+  );
+  const cost = (name) => many.figures[name].processorMs;
+  const growth = (name) =>
+    Math.max(0, cost(name) - few.figures[name].processorMs) / Math.max(1, many.workers - few.workers);
+  return {
+    lookMs: cost(questions) * 2 + cost(nothing),
+    lookOfWorkerMs: growth(workers) + growth(leases) / 2,
   };
 }
 
