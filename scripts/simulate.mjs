@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 import { systemClock } from "../src/clock.ts";
 import { silentLog } from "../src/log.ts";
 import { openStore } from "../src/store/open.ts";
-import { measureCosts } from "./simulate/costs.mjs";
+import { measureCosts, toCosts } from "./simulate/costs.mjs";
 import { fill, layout } from "./simulate/fill.mjs";
 import { measure } from "./simulate/measure.mjs";
 import { costTable, measuredTable, modelTable } from "./simulate/report.mjs";
@@ -29,8 +29,8 @@ const [live, ended, small, seconds] = [values.live, values.ended, values.small, 
 
 const figures = values.figures === undefined ? await measureAll() : JSON.parse(readFileSync(values.figures, "utf8"));
 if (values.keep !== undefined) writeFileSync(values.keep, JSON.stringify(figures, undefined, 2));
-process.stdout.write(`${measuredTable(figures)}\n\n${costTable(figures.costs)}\n\n`);
-process.stdout.write(`${modelTable(figures.costs, note)}\n`);
+const costs = toCosts(figures);
+process.stdout.write(`${measuredTable(figures)}\n\n${costTable(costs)}\n\n${modelTable(costs, note)}\n`);
 
 async function measureAll() {
   const server = await startServer();
@@ -38,7 +38,7 @@ async function measureAll() {
     const few = await measureAt(server, "few", { live: small, ended: small });
     const many = await measureAt(server, "many", { live, ended });
     note("what a model needs");
-    const costs = await measureCosts({ server, schema: "many", seconds, few, many });
+    const costs = await measureCosts({ server, schema: "many", seconds });
     return { few, many, costs };
   } finally {
     await server.stop();

