@@ -7,22 +7,48 @@ import { Queue, Worker } from "bullmq";
 const [host, port, name, lanes, length] = process.argv.slice(2);
 const connection = { host, port: Number(port) };
 const text = "x".repeat(Number(length));
-const queue = new Queue(name, { connection });
-// Without a function it takes nothing by itself: https://docs.bullmq.io/patterns/manually-fetching-jobs
-const worker = new Worker(name, null, { connection });
-await Promise.all([queue.waitUntilReady(), worker.waitUntilReady()]);
+const warmUpTurns = 300;
 
+await warmUp();
+const own = await open(name);
 process.once("message", async ({ until }) => {
-  await Promise.all(Array.from({ length: Number(lanes) }, () => loop(until)));
-  await worker.close();
-  await queue.close();
+  await runLanes(own, () => Date.now() >= until);
+  await own.close();
   process.disconnect();
 });
 process.send("ready");
 
-async function loop(until) {
+async function open(name) {
+  const queue = new Queue(name, { connection });
+  // Without a function it takes nothing by itself: https://docs.bullmq.io/patterns/manually-fetching-jobs
+  const worker = new Worker(name, null, { connection });
+  await Promise.all([queue.waitUntilReady(), worker.waitUntilReady()]);
+  return {
+    queue,
+    worker,
+    async close() {
+      await worker.close();
+      await queue.close();
+    },
+  };
+}
+
+/** On a queue of its own: how fast a process finds its feet is not the question. */
+async function warmUp() {
+  const scratch = await open(`${name}-${process.pid}`);
+  let turns = 0;
+  await runLanes(scratch, () => ++turns >= warmUpTurns);
+  await scratch.queue.obliterate({ force: true });
+  await scratch.close();
+}
+
+async function runLanes(opened, isOver) {
+  await Promise.all(Array.from({ length: Number(lanes) }, () => loop(opened, isOver)));
+}
+
+async function loop({ queue, worker }, isOver) {
   const token = randomUUID();
-  while (Date.now() < until) {
+  while (!isOver()) {
     await queue.add("echo", { text });
     const job = await worker.getNextJob(token, { block: false });
     if (job === undefined) throw new Error("there was a job, and nothing to take");

@@ -606,6 +606,22 @@ describe("F13: somebody else keeps the database locked", () => {
     await waitFor(async () => (await leaseUntil(store, "before")) !== before);
   });
 
+  test("a write leaves a busy file to others at first, and asks often once it has waited", async () => {
+    const file = path.join(temporaryFolder(), "tasks.db");
+    const pauses: number[] = [];
+    const after = (ms: number, callback: () => void) => {
+      if (pauses.push(ms) === 5) other.exec("rollback");
+      return systemClock.after(0, callback);
+    };
+    const store = await open(file, { ...systemClock, after });
+    await store.create(fresh("t1"), options);
+    const other = new Database(file);
+    onTestFinished(() => void other.close());
+    other.exec("begin immediate");
+    expect((await store.create(fresh("t2"), options)).kind).toBe("created");
+    expect(pauses).toEqual([10, 5, 3, 3, 3]);
+  });
+
   test("a lock that does not end is an error that says so, and nothing was done", async () => {
     const file = path.join(temporaryFolder(), "tasks.db");
     // The same clock, forty times as fast where it is only measured: the limit is reached in no time.

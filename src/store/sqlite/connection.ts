@@ -15,9 +15,9 @@ const maxCheckedBytes = 64 * 1024 * 1024;
 /** One page of the smallest kind. */
 const smallestBytes = 512;
 
-/** While opening, others may be migrating; afterwards a writer never blocks its own event loop for long. */
+/** While opening, others may be migrating; afterwards nobody's event loop stands still for longer than a short write. */
 const openingTimeoutMs = 5_000;
-const busyTimeoutMs = 5;
+const busyTimeoutMs = 1;
 /** A log that has grown beyond this is cut when it begins anew. */
 const maxLogBytes = 16 * 1024 * 1024;
 

@@ -13,6 +13,12 @@ import { transactOn } from "./transact.ts";
 
 /** How long a write waits for other writers before it gives up. */
 const maxBusyMs = 15_000;
+/**
+ * How long who finds the file locked leaves it to others before it asks again. At first long: writers that seldom take
+ * turns find in memory what they need. Then often, so that busy ones crowd nobody out.
+ */
+const pausesMs = [10, 5];
+const lastPauseMs = 3;
 /** How often the log is told of the same trouble. */
 const tellMs = 60_000;
 
@@ -102,7 +108,7 @@ export class TaskFile {
   /** Tries again while somebody else is writing, without blocking the event loop meanwhile. */
   async read<T>(action: () => T): Promise<T> {
     const startedAt = this.#clock.monotonic();
-    for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, 10)) {
+    for (let tries = 0; ; tries++) {
       try {
         return action();
       } catch (error) {
@@ -111,7 +117,7 @@ export class TaskFile {
           if (isStoreError(trouble)) this.#tell(trouble);
           throw trouble;
         }
-        await sleep(this.#clock, pauseMs);
+        await sleep(this.#clock, pausesMs[tries] ?? lastPauseMs);
       }
     }
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { Task } from "../../task/task.ts";
+import type { NewTask, Task } from "../../task/task.ts";
 import type { StoreCase } from "../store-suite.ts";
-import { assertTask, assertUnchanged, done, onStore, plain, question, ttlMs } from "./bench.ts";
+import { assertTask, assertUnchanged, done, leaseMs, onStore, plain, question, ttlMs } from "./bench.ts";
 
 export const creatingCases: readonly StoreCase[] = [
   onStore("create: a new task is queued, and its caller reads back every fact of it", async (bench) => {
@@ -40,6 +40,24 @@ export const creatingCases: readonly StoreCase[] = [
     const long = await bench.make({ input: { text: "x".repeat(1_000_000) } });
     assert.equal(JSON.stringify((await bench.read(taskId)).input), JSON.stringify(input));
     assert.deepEqual((await bench.read(long.taskId)).input, { text: "x".repeat(1_000_000) });
+  }),
+
+  onStore("create: what it gives is what its caller reads, queued or begun", async (bench) => {
+    const rich: Partial<NewTask> = {
+      caller: "Ada \u0000",
+      input: { text: "\ud800", list: [1, undefined], none: undefined },
+      origin: { door: "terminal", folder: "/home/ada" },
+      progressToken: "7",
+      isProven: true,
+      ageMs: 12,
+    };
+    for (const facts of [{}, { environment: {} }, { environment: { HOME: "b" } }, rich])
+      for (const options of [{}, { claim: { worker: "w1", leaseMs } }]) {
+        const created = await bench.create(facts, options);
+        assert.ok(created.kind === "created");
+        const { taskId, caller } = created.task;
+        assert.deepEqual(plain(created.task), plain(await bench.read(taskId, caller)));
+      }
   }),
 
   onStore("create: what went in or came out can be changed without changing what is stored", async (bench) => {
