@@ -611,7 +611,8 @@ describe("F13: somebody else keeps the database locked", () => {
     const pauses: number[] = [];
     const after = (ms: number, callback: () => void) => {
       if (pauses.push(ms) === 5) other.exec("rollback");
-      return systemClock.after(0, callback);
+      const soon = setImmediate(callback);
+      return () => clearImmediate(soon);
     };
     const store = await open(file, { ...systemClock, after });
     await store.create(fresh("t1"), options);

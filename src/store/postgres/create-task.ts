@@ -102,7 +102,8 @@ export class Creating {
         continue;
       }
       if (kind === null) {
-        const task = begin({ ...fresh, input: JSON.parse(wanted.input) }, at, claim);
+        const environment = wanted.environment === null ? undefined : fresh.environment;
+        const task = begin({ ...fresh, environment, input: JSON.parse(wanted.input) }, at, claim);
         return { created: { kind: "created", task }, forgotten };
       }
       if (kind === "full" && id === null) return { created: { kind, live }, forgotten };
