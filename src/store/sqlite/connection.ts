@@ -18,6 +18,9 @@ const smallestBytes = 512;
 /** While opening, others may be migrating; afterwards nobody's event loop stands still for longer than a short write. */
 const openingTimeoutMs = 5_000;
 const busyTimeoutMs = 1;
+const walTries = 100;
+const walPauseMs = 10;
+const stillness = new Int32Array(new SharedArrayBuffer(4));
 /** A log that has grown beyond this is cut when it begins anew. */
 const maxLogBytes = 16 * 1024 * 1024;
 
@@ -71,7 +74,7 @@ function openChecked(file: string): Database.Database {
   try {
     // Heard of while there is no page yet: then what is removed later can be given back to the disk.
     if (statSync(file).size === 0) db.pragma("auto_vacuum = INCREMENTAL");
-    db.pragma("journal_mode = WAL");
+    enterWal(db);
     db.pragma("synchronous = FULL");
     db.pragma(`journal_size_limit = ${maxLogBytes}`);
     if (migrateFile(db, file)) tidy(db, file);
@@ -81,6 +84,19 @@ function openChecked(file: string): Database.Database {
   } catch (error) {
     db.close();
     throw error;
+  }
+}
+
+/** Of several who open a new file at once SQLite refuses all but one without any waiting, so they ask again. */
+function enterWal(db: Database.Database): void {
+  for (let triesLeft = walTries; ; triesLeft--) {
+    try {
+      db.pragma("journal_mode = WAL");
+      return;
+    } catch (error) {
+      if (!isBusy(error) || triesLeft === 0) throw error;
+      Atomics.wait(stillness, 0, 0, walPauseMs);
+    }
   }
 }
 
@@ -179,8 +195,8 @@ function hasLog(file: string): boolean {
 
 /** Another program's database must not get our tables. */
 export function refuseForeign(db: Database.Database, file: string): void {
-  const version = checkVersion(db, file);
-  const tables = tablesOf(db);
+  // Both as of one moment: somebody may be making them.
+  const [version, tables] = db.transaction(() => [checkVersion(db, file), tablesOf(db)] as const)();
   const isOurs =
     version === 0 ? tables.length === 0 : ["tasks", "steps", "durations"].every((name) => tables.includes(name));
   if (!isOurs)
