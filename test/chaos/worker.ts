@@ -1,5 +1,7 @@
 import path from "node:path";
 import { systemClock } from "../../src/clock.ts";
+import { surviveCommands } from "../../src/command/process-guard.ts";
+import { currentRun } from "../../src/command/running.ts";
 import { armFailpoint } from "../../src/failpoint.ts";
 import { silentLog } from "../../src/log.ts";
 import { system } from "../../src/system/system.ts";
@@ -12,6 +14,7 @@ import { entryOf } from "./commands.ts";
 import { addressIn, openOn } from "./ground.ts";
 
 /** A worker with its sweeper, as `serve` has one: worker.ts <folder> <leaseMs>. Ends with its parent, or on SIGTERM. */
+surviveCommands(process, { currentRun, onBug: (error) => process.stderr.write(`${String(error)}\n`) });
 armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "SIGKILL"));
 const [folder = "", leaseText = ""] = process.argv.slice(2);
 const leaseMs = Number(leaseText);
