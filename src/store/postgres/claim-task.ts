@@ -7,7 +7,7 @@ import { isLost } from "./trouble.ts";
 import type { UnsettledClaims } from "./unsettled-claims.ts";
 
 /** However many callers wait, so many of them are looked at for one claim. */
-const callersAtOnce = 32;
+const callersAtOnce = 4;
 
 interface ClaimedRow extends Omit<PostgresRow, "task_id"> {
   /** Null when nothing was taken … */

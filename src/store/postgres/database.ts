@@ -46,7 +46,11 @@ export class Database {
     this.#pool = new pg.Pool({ ...terms, max: address.poolSize, idleTimeoutMillis: 30_000 });
     // One that breaks while idle is replaced when it is needed; one that breaks in use fails what it is used for.
     this.#pool.on("error", () => undefined);
-    this.#pool.on("connect", (client) => client.on("error", () => undefined));
+    this.#pool.on("connect", (client) => {
+      client.on("error", () => undefined);
+      // Ours look things up in one way whatever is asked for, and to plan that anew takes longer than to do it.
+      client.query("set plan_cache_mode = force_generic_plan").catch(() => undefined);
+    });
   }
 
   /** The text of a statement, for a connection that is not one of these. */
