@@ -1,36 +1,15 @@
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-// Compiled code is kept for all that is started in here, the files' own processes too; an empty home would compile everything anew.
-process.env.NODE_COMPILE_CACHE ??= path.join(tmpdir(), "meanwhile-test-code");
+// Every process of a test shares one cache of compiled code: with an empty cache each would compile everything.
+process.env.NODE_COMPILE_CACHE ??= path.resolve(import.meta.dirname, "node_modules/.cache/compiled");
 
-// The compiler is started over and over: with more room it does half the work.
+// The type checker starts many times. With a larger heap it does half the work.
 process.env.GOGC ??= "400";
 
-/** Files that mostly wait begin first: begun last, everybody would wait for them. */
-const slow = [
-  "ninety-seconds",
-  "chaos/",
-  "conformance/",
-  "scenarios/diagnose",
-  "scenarios/wrap-rounds",
-  "store/sqlite",
-  "diagnose/golden",
-  "scenarios/daemon",
-  "scenarios/orderly-stop",
-  "scenarios/slow-sdk-tool",
-  "scenarios/wrap-slow-tool",
-  "scenarios/task-",
-  "scenarios/bounded",
-  "scenarios/hostile-folder",
-  "scenarios/tasks",
-  "diagnose/suites/tasks",
-  "diagnose/hostile",
-  "package/",
-  "wire/fuzz",
-];
+/** Files that mostly wait start first. Started last, they would make the run longer. */
+const slow = ["ninety-seconds", "chaos/", "conformance/", "diagnose/golden", "package/"];
 
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -43,16 +22,27 @@ class SlowFirst extends BaseSequencer {
   }
 }
 
+/** A tier is a folder. `npm test` runs the in-process tier, `CI=true npm test` all of them. */
+const folders = ["system", "chaos", "package"];
+const tiers = [
+  {
+    name: "in-process",
+    include: ["test/**/*.test.ts"],
+    exclude: folders.map((folder) => `test/${folder}/**`),
+    setupFiles: ["test/helpers/no-processes.ts"],
+  },
+  ...folders.map((name) => ({ name, include: [`test/${name}/**/*.test.ts`] })),
+];
+
 export default defineConfig({
   test: {
     sequence: { sequencer: SlowFirst },
-    // Many of these tests wait for processes: six files at a time, also on two cores.
+    // System tests wait for their processes most of the time: six files at a time, also on two cores.
     maxWorkers: 6,
-    // Without isolation a file is handed to a process that has loaded our code for another: whatever it opens it closes,
-    // too. All files are one project: vitest starts a new process wherever the next file is of another.
-    include: ["test/**/*.test.ts"],
+    projects: tiers.map((tier) => ({ extends: true, test: { exclude: [], ...tier } })),
+    // A worker runs one file after the other and keeps the modules that it has loaded: a test closes what it opens.
     isolate: false,
-    // They guard against hanging alone: on a machine that has twenty other things to do, a test of forty starts takes minutes.
+    // These only guard against hanging: on a busy machine a test of forty starts takes minutes.
     testTimeout: 300_000,
     hookTimeout: 300_000,
     experimental: { viteModuleRunner: false },

@@ -1,7 +1,7 @@
 // What can be known of macOS on Linux: the tests of systems, daemons and tasks, where there is no /proc, every process of ours takes this for
 // macOS, and `ps` and `sysctl` print as they do there. Needs root, for a mount namespace of its own; on macOS itself the same tests run as they are.
 //   npm run check:macos                       all of it, about six minutes
-//   node scripts/check-macos.mjs test/system  these alone
+//   node scripts/check-macos.mjs test/platform  these alone
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,13 +25,14 @@ const files =
   wanted.length > 0
     ? wanted
     : [
-        "test/system",
+        "test/platform",
+        "test/system/platform",
         "test/daemon",
         "test/task",
         "test/paths.test.ts",
         ...scenarios.map((name) => `test/scenarios/${name}.test.ts`),
       ];
-const vitest = [process.execPath, path.join(repository, "node_modules/vitest/vitest.mjs"), "run", ...files];
+const vitest = [process.execPath, path.join(repository, "test/node_modules/vitest/vitest.mjs"), "run", ...files];
 
 process.exitCode = process.platform === "darwin" ? run(vitest) : inNamespace();
 

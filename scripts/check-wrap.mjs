@@ -2,7 +2,7 @@
 // left in the daemon and at the servers behind it: npm run check:wrap
 //   --rounds <n>   how many come (500)     --parallel <n>   at a time (4)
 import { parseArgs } from "node:util";
-import { brokenBy, runWrapRounds } from "../test/scenarios/wrap-rounds.ts";
+import { brokenBy, runWrapRounds } from "../test/system/wrap-rounds.ts";
 
 const { values } = parseArgs({ options: { rounds: { type: "string" }, parallel: { type: "string" } } });
 const rounds = toCount("rounds", values.rounds ?? "500");

