@@ -24,7 +24,7 @@ class SlowFirst extends BaseSequencer {
 
 /** A tier is a folder. `npm test` runs the in-process tier, `CI=true npm test` all of them. */
 const folders = ["system", "chaos", "package"];
-const tiers = [
+const tiers: { name: string; include: string[]; exclude?: string[]; setupFiles?: string[] }[] = [
   {
     name: "in-process",
     include: ["test/**/*.test.ts"],
@@ -39,7 +39,10 @@ export default defineConfig({
     sequence: { sequencer: SlowFirst },
     // System tests wait for their processes most of the time: six files at a time, also on two cores.
     maxWorkers: 6,
-    projects: tiers.map((tier) => ({ extends: true, test: { exclude: [], ...tier } })),
+    projects: tiers.map(({ exclude = [], ...tier }) => ({
+      extends: true,
+      test: { ...tier, exclude: [...exclude, "**/node_modules/**"] },
+    })),
     // A worker runs one file after the other and keeps the modules that it has loaded: a test closes what it opens.
     isolate: false,
     // These only guard against hanging: on a busy machine a test of forty starts takes minutes.

@@ -3,7 +3,7 @@
 // Measures Meanwhile and its peers side by side, and Meanwhile beside itself, and prints a table of each. A missed goal
 // is reported; only what breaks fails.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -56,7 +56,6 @@ const size = options.quick
   : { rounds: 5, turns: 10, starts: 2, programs: 4 };
 
 checkNode();
-prepare();
 const scratch = mkdtempSync(path.join(os.tmpdir(), "meanwhile-bench-"));
 process.on("exit", () => rmSync(scratch, { recursive: true, force: true }));
 // The user's own home and config stay out of it, and so do Node's options.
@@ -193,28 +192,4 @@ function checkNode() {
   const [major, minor] = process.versions.node.split(".").map(Number);
   if (major < 22 || (major === 22 && minor < 18))
     throw new Error(`Needs Node 22.18 or newer, this is ${process.versions.node}; \`npm run bench\` brings it.`);
-}
-
-/** Builds Meanwhile when that was never done, and installs the peers at the versions that servers/package.json pins. */
-function prepare() {
-  if (!existsSync(path.join(here, "../dist/bin.js")))
-    npm(["run", "build", "--silent", "--", "--log-level=error"], path.dirname(here));
-  const folder = path.join(here, "servers");
-  const { dependencies } = readManifest(folder);
-  const isInstalled = ([name, version]) => readManifest(path.join(folder, "node_modules", name))?.version === version;
-  if (Object.entries(dependencies).every(isInstalled)) return;
-  note("installing the servers to compare with");
-  npm(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], folder);
-}
-
-function readManifest(folder) {
-  const file = path.join(folder, "package.json");
-  return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : undefined;
-}
-
-function npm(words, cwd) {
-  // Everything goes to stderr: stdout belongs to the table.
-  const { status, error } = spawnSync("npm", words, { cwd, stdio: ["ignore", 2, 2] });
-  if (error) throw error;
-  if (status !== 0) throw new Error(`npm ${words.join(" ")} ended with ${status}.`);
 }

@@ -1,7 +1,6 @@
 // node bench/tasks.mjs [--quick | --smallest] [--markdown] [--growth]: what a durable task costs, beside a bare SQLite
 // insert and other task stores; with --growth, what a million ended tasks cost instead. A missed goal is reported; only
 // what breaks or answers wrongly fails.
-import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -194,10 +193,9 @@ async function benchTasks(size) {
   };
   process.once("exit", removeScratch);
   const results = new Results();
-  // Whoever only shows that it runs installs nothing for it.
   const redis = size === sizes.smallest ? undefined : await openRedis(path.join(scratch, "redis"));
   try {
-    const bullmq = redis && (await prepareBullmq());
+    const bullmq = redis && (await openBullmq());
     for (let round = 1; round <= size.rounds; round++) {
       note(`tasks, round ${round} of ${size.rounds}: one process`);
       await measureOne(results, { size, scratch, redis, bullmq, round });
@@ -450,27 +448,9 @@ function formatRatio(ratio, better) {
 
 const formatValue = (value) => (value === undefined ? "–" : Math.round(value).toLocaleString("en-US"));
 
-/** Installs BullMQ at the versions that peers/package.json pins, on first use. */
-async function prepareBullmq() {
-  const folder = at("peers");
-  const { dependencies } = readManifest(folder);
-  const isInstalled = ([name, version]) => readManifest(path.join(folder, "node_modules", name))?.version === version;
-  if (!Object.entries(dependencies).every(isInstalled)) {
-    note("installing BullMQ to compare with");
-    // Everything goes to stderr: stdout belongs to the table.
-    const { status, error } = spawnSync("npm", ["install", "--ignore-scripts", "--loglevel=error"], {
-      cwd: folder,
-      stdio: ["ignore", 2, 2],
-    });
-    if (error) throw error;
-    if (status !== 0) throw new Error(`npm install of BullMQ ended with ${status}.`);
-  }
+async function openBullmq() {
+  const { dependencies } = JSON.parse(readFileSync(at("package.json"), "utf8"));
   return { ...(await import("./peers/bullmq.mjs")), version: dependencies.bullmq };
-}
-
-function readManifest(folder) {
-  const file = path.join(folder, "package.json");
-  return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : undefined;
 }
 
 function note(words) {

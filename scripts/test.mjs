@@ -11,6 +11,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
+import { onParentEnd } from "./parent.mjs";
 
 const root = path.resolve(import.meta.dirname, "..");
 /** Every tier with what `scripts/setup.mjs` installs for it. */
@@ -28,6 +29,7 @@ const words = process.argv.slice(2).filter((_, at) => !own.has(at));
 const files = words.filter((word) => !word.startsWith("-") && existsSync(word));
 const wanted = wantedTiers();
 if (wanted.some((tier) => tiers[tier] === "system")) setUp("system");
+const setUpCpuSeconds = cpuSeconds();
 
 // Every process and file of this run names this folder, in its environment or its path, so that none is left over.
 const folder = mkdtempSync(path.join(tmpdir(), "mw-"));
@@ -44,7 +46,9 @@ say(`Tiers: ${Object.keys(tiers).map(describeTier).join(", ")}.`);
 if (wanted.length < Object.keys(tiers).length) say("CI=true npm test runs every tier; npm test -- --tier <name> one.");
 if (wanted.includes("system") && !hasProgram("redis-server") && !hasProgram("valkey-server"))
   say("BullMQ on Redis was not tested: redis-server is not on PATH.");
-say(`${Math.round(seconds)} s${cpuSeconds()}${skipped > 0 ? `; ${skipped} skipped on this machine` : ""}`);
+const cpu = Math.round(cpuSeconds() - setUpCpuSeconds);
+say(`${Math.round(seconds)} s, ${cpu} CPU seconds (without PostgreSQL and daemons, which run detached).`);
+if (skipped > 0) say(`${skipped} tests were skipped on this machine.`);
 const failures = failed + (left.length > 0 ? 1 : 0);
 process.stdout.write(`\n${passed} passed, ${failures} failed\n`);
 process.exit(failures === 0 && passed > 0 ? 0 : 1);
@@ -103,6 +107,7 @@ async function run() {
   ];
   const child = spawn(process.execPath, [vitest, ...given], { stdio: "inherit", cwd: root, env: environment() });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+  onParentEnd(() => child.kill("SIGTERM"));
   const status = await new Promise((resolve) => child.on("close", resolve));
   try {
     const result = JSON.parse(readFileSync(report, "utf8"));
@@ -150,13 +155,12 @@ function describeTier(tier) {
   return words.length > 0 || options.fuzz ? `${tier} in part` : `${tier} ran`;
 }
 
-/** CPU seconds of all processes that this process and its children waited for. */
+/** CPU seconds of the processes that this process and its children have waited for; 0 where there is no /proc. */
 function cpuSeconds() {
-  if (process.platform !== "linux") return "";
+  if (process.platform !== "linux") return 0;
   const fields = readFileSync("/proc/self/stat", "utf8").split(") ")[1].split(" ");
   const ticksPerSecond = 100;
-  const cpu = (Number(fields[13]) + Number(fields[14])) / ticksPerSecond;
-  return `, ${Math.round(cpu)} CPU seconds (PostgreSQL and daemons not counted: they run detached)`;
+  return (Number(fields[13]) + Number(fields[14])) / ticksPerSecond;
 }
 
 function hasProgram(name) {
