@@ -1,6 +1,7 @@
 import path from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { type Rounds, shortRounds } from "./test/rounds.ts";
 
 // Every process of a test shares one cache of compiled code: with an empty cache each would compile everything.
 process.env.NODE_COMPILE_CACHE ??= path.resolve(import.meta.dirname, "node_modules/.cache/compiled");
@@ -22,8 +23,8 @@ class SlowFirst extends BaseSequencer {
   }
 }
 
-/** A tier is a folder. `npm test` runs the in-process tier, `CI=true npm test` all of them. */
-const folders = ["system", "chaos", "package"];
+/** A tier is a folder. `npm test` runs the in-process tier, `CI=true npm test` all of them but `long`. */
+const folders = ["system", "chaos", "package", "long"];
 const tiers: { name: string; include: string[]; exclude?: string[]; setupFiles?: string[] }[] = [
   {
     name: "in-process",
@@ -34,20 +35,25 @@ const tiers: { name: string; include: string[]; exclude?: string[]; setupFiles?:
   ...folders.map((name) => ({ name, include: [`test/${name}/**/*.test.ts`] })),
 ];
 
-export default defineConfig({
-  test: {
-    sequence: { sequencer: SlowFirst },
-    // System tests wait for their processes most of the time: six files at a time, also on two cores.
-    maxWorkers: 6,
-    projects: tiers.map(({ exclude = [], ...tier }) => ({
-      extends: true,
-      test: { ...tier, exclude: [...exclude, "**/node_modules/**"] },
-    })),
-    // A worker runs one file after the other and keeps the modules that it has loaded: a test closes what it opens.
-    isolate: false,
-    // These only guard against hanging: on a busy machine a test of forty starts takes minutes.
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
-    experimental: { viteModuleRunner: false },
-  },
-});
+/** Every tier, with these rounds. */
+export const createConfig = (rounds: Rounds) =>
+  defineConfig({
+    test: {
+      provide: { rounds },
+      sequence: { sequencer: SlowFirst },
+      // System tests wait for their processes most of the time: six files at a time, also on two cores.
+      maxWorkers: 6,
+      projects: tiers.map(({ exclude = [], ...tier }) => ({
+        extends: true,
+        test: { ...tier, exclude: [...exclude, "**/node_modules/**"] },
+      })),
+      // A worker runs one file after the other and keeps the modules that it has loaded: a test closes what it opens.
+      isolate: false,
+      // These only guard against hanging: on a busy machine a test of forty starts takes minutes.
+      testTimeout: 300_000,
+      hookTimeout: 300_000,
+      experimental: { viteModuleRunner: false },
+    },
+  });
+
+export default createConfig(shortRounds);

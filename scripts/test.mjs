@@ -3,8 +3,8 @@
 //   CI=true npm test              every tier: in-process, system, chaos, package (on Linux; elsewhere the in-process tier)
 //   npm test -- --tier system     one tier
 //   npm test -- <file>            the tests of one file
-//   npm run check:long            every tier with more rounds, and the cases that are too slow for CI
-//   npm run check:fuzz            a million near-messages with a new seed; MEANWHILE_FUZZ_SEED and MEANWHILE_FUZZ_FRAMES change both
+//   npm run check:long            every tier with the long rounds of test/rounds.ts, and test/long: too slow for CI
+//   npm run check:fuzz            a million near-messages with a new seed; --seed <n> and --frames <n> change both
 import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -15,11 +15,19 @@ import { onParentEnd } from "./parent.mjs";
 
 const root = path.resolve(import.meta.dirname, "..");
 /** Every tier with what `scripts/setup.mjs` installs for it. */
-const tiers = { "in-process": "in-process", system: "system", chaos: "system", package: "system" };
+const tiers = { "in-process": "in-process", system: "system", chaos: "system", package: "system", long: "system" };
+/** The tiers of `CI=true npm test`. */
+const ciTiers = ["in-process", "system", "chaos", "package"];
 const startedAt = performance.now();
 
 const { values: options, tokens } = parseArgs({
-  options: { tier: { type: "string" }, long: { type: "boolean" }, fuzz: { type: "boolean" } },
+  options: {
+    tier: { type: "string" },
+    long: { type: "boolean" },
+    fuzz: { type: "boolean" },
+    seed: { type: "string" },
+    frames: { type: "string" },
+  },
   strict: false,
   tokens: true,
 });
@@ -54,8 +62,8 @@ process.stdout.write(`\n${passed} passed, ${failures} failed\n`);
 process.exit(failures === 0 && passed > 0 ? 0 : 1);
 
 function toOwnPlaces({ kind, name, index, inlineValue }) {
-  if (kind !== "option" || !["tier", "long", "fuzz"].includes(name)) return [];
-  return name === "tier" && !inlineValue ? [index, index + 1] : [index];
+  if (kind !== "option" || !["tier", "long", "fuzz", "seed", "frames"].includes(name)) return [];
+  return ["tier", "seed", "frames"].includes(name) && !inlineValue ? [index, index + 1] : [index];
 }
 
 function wantedTiers() {
@@ -65,7 +73,8 @@ function wantedTiers() {
   if (options.tier !== undefined) return [options.tier];
   if (options.fuzz) return ["in-process"];
   if (files.length > 0) return known.filter((tier) => files.some((file) => tierOf(file) === tier));
-  if (options.long || (process.env.CI === "true" && process.platform === "linux")) return known;
+  if (options.long) return known;
+  if (process.env.CI === "true" && process.platform === "linux") return ciTiers;
   return ["in-process"];
 }
 
@@ -100,6 +109,8 @@ async function run() {
   const given = [
     "run",
     ...wanted.flatMap((tier) => ["--project", tier]),
+    ...(options.long ? ["--config", "test/long/vitest.config.ts"] : []),
+    ...(options.fuzz ? ["--config", "test/long/fuzz.config.ts"] : []),
     "--reporter=default",
     "--reporter=json",
     `--outputFile.json=${report}`,
@@ -124,10 +135,9 @@ async function run() {
 function environment() {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("MEANWHILE_")));
   env.TMPDIR = folder;
-  if (options.long) env.LONG_TESTS = "1";
   if (options.fuzz) {
-    env.MEANWHILE_FUZZ_SEED = process.env.MEANWHILE_FUZZ_SEED ?? String(Date.now() % 2 ** 31);
-    env.MEANWHILE_FUZZ_FRAMES = process.env.MEANWHILE_FUZZ_FRAMES ?? "1000000";
+    env.FUZZ_SEED = options.seed ?? String(Date.now() % 2 ** 31);
+    env.FUZZ_FRAMES = options.frames ?? "1000000";
   }
   return env;
 }

@@ -5,7 +5,7 @@ import { readPattern } from "../../src/completion/pattern.ts";
 import { matchProgram } from "../../src/completion/pattern-match.ts";
 import { compileProgram, parsePattern } from "../../src/completion/pattern-program.ts";
 import type { MakeRequest } from "../../src/completion/pattern-texts.ts";
-import { rounds } from "../helpers/long.ts";
+import { rounds } from "../helpers/rounds.ts";
 
 fc.configureGlobal({ seed: 20260728 });
 
@@ -64,7 +64,7 @@ describe("matching", () => {
       fc.property(anyPattern, anyText, (pattern, text) => {
         expect(readPattern(pattern).matches(text)).toBe(new RegExp(pattern, "u").test(text));
       }),
-      { numRuns: rounds(500, 3000) },
+      { numRuns: 500 * rounds.propertyFactor },
     );
   });
 
@@ -79,7 +79,7 @@ describe("matching", () => {
           new RegExp(pattern, "u").test(text),
         );
       }),
-      { numRuns: rounds(400, 2000) },
+      { numRuns: 400 * rounds.propertyFactor },
     );
   });
 
@@ -124,7 +124,7 @@ describe("making", () => {
           expect(make(pattern, { partial, minLength })).toEqual(made);
         },
       ),
-      { numRuns: rounds(150, 1000) },
+      { numRuns: 150 * rounds.propertyFactor },
     );
   });
 

@@ -5,7 +5,7 @@ import type { JsonSchema } from "../../src/command/schema.ts";
 import { complete } from "../../src/completion/complete.ts";
 import { CompletionFailed } from "../../src/completion/completion-failed.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
-import { rounds } from "../helpers/long.ts";
+import { rounds } from "../helpers/rounds.ts";
 
 fc.configureGlobal({ seed: 20260728 });
 
@@ -162,9 +162,9 @@ test("every value offered is valid against its schema, and the same call gives t
         expect(fits, `${JSON.stringify(text)} offered for ${JSON.stringify(schema)}`).toBe(true);
       }
     }),
-    { numRuns: rounds(200, 1500) },
+    { numRuns: 200 * rounds.propertyFactor },
   );
-  expect(offered).toBeGreaterThan(rounds(20, 1000));
+  expect(offered).toBeGreaterThan(20 * rounds.propertyFactor);
 });
 
 test("every item offered for a list is valid against its items, and names of properties are the schema's", async () => {
@@ -187,7 +187,7 @@ test("every item offered for a list is valid against its items, and names of pro
         );
       },
     ),
-    { numRuns: rounds(60, 300) },
+    { numRuns: 60 * rounds.propertyFactor },
   );
 });
 
@@ -211,6 +211,6 @@ test("whatever it is given instead of a schema, it answers or fails by name", as
         }
       },
     ),
-    { numRuns: rounds(100, 500) },
+    { numRuns: 100 * rounds.propertyFactor },
   );
 });

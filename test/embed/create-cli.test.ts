@@ -3,7 +3,6 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { type CliOptions, createCli } from "../../src/index.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { cases } from "../helpers/long.ts";
 import { commandFile, OwnProgram } from "../helpers/own-program.ts";
 
 describe("what could not work is refused when it is made, in one sentence", () => {
@@ -129,7 +128,7 @@ describe("nothing of the folder it is started in is loaded", () => {
     [["report", "build", "Q3", "--async"]],
   ] as const;
 
-  test.each(cases(lines, 0, 1, 3, 5, 6, 9))("by %j", async (words) => {
+  test.each(lines)("by %j", async (words) => {
     const acme = new OwnProgram();
     writeFiles(acme.cwd, hostile);
     const { code, stdout, stderr } = await acme.run(words);

@@ -3,7 +3,6 @@ import type { Check, Verdict } from "../../src/diagnose/check.ts";
 import type { DiagnosisTarget } from "../../src/diagnose/diagnosis-target.ts";
 import { allBreaks } from "../fixtures/diagnose/server.mjs";
 import { ask } from "./diagnose.ts";
-import { isLong } from "./long.ts";
 
 export type Verdicts = Readonly<Record<string, Verdict>>;
 
@@ -43,12 +42,12 @@ export function breaksOf(suite: string): string[] {
 }
 
 /**
- * What a broken server is asked. Every day the first of each check is asked all of them, and none but its own may
- * complain; those that are wrong in another way (`~`) are asked that one. With all their rounds, and in `npm run
- * check:diagnose`, all are asked everything.
+ * The checks that run against a broken server. A server that breaks a check in the first way runs them all, and none
+ * but its own may fail. A server that breaks it in another way (`~`) runs that check alone; `npm run check:diagnose`
+ * runs every check against every server.
  */
 export function askedOf(name: string, suite: readonly Check[]): readonly Check[] {
-  return isLong || !name.includes("~") ? suite : suite.filter(({ id }) => id === checkOf(name));
+  return !name.includes("~") ? suite : suite.filter(({ id }) => id === checkOf(name));
 }
 
 /** The check that a broken server must fail. */

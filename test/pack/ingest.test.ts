@@ -15,7 +15,7 @@ import type { RunOptions } from "../../src/command/run.ts";
 import { Cancelled } from "../../src/errors.ts";
 import { anywhere } from "../fixtures/pack/reaches.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { rounds } from "../helpers/long.ts";
+import { rounds } from "../helpers/rounds.ts";
 import { run } from "../helpers/run.ts";
 
 let home: string;
@@ -106,7 +106,7 @@ describe("chunks", () => {
             expect(chunks.map((chunk) => chunk.text.replaceAll(/\s/g, "")).join("")).toBe(text.replaceAll(/\s/g, ""));
         },
       ),
-      { numRuns: rounds(50, 200), seed: 1 },
+      { numRuns: 50 * rounds.propertyFactor, seed: 1 },
     );
   });
 });
@@ -385,7 +385,7 @@ describe("ingest search", () => {
           expect(outcome.ending === "failed" ? outcome.message : "").toMatch(/^$|holds no word/);
         },
       ),
-      { numRuns: rounds(40, 150), seed: 2 },
+      { numRuns: 40 * rounds.propertyFactor, seed: 2 },
     );
   });
 });

@@ -4,7 +4,6 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { serveHttpHere } from "../helpers/in-process.ts";
-import { isLong } from "../helpers/long.ts";
 import { runMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { keys, openScreen } from "../helpers/screen.ts";
 
@@ -153,27 +152,24 @@ describe("a slow tool at a terminal", () => {
     expect(drawn()).toContain("✗ Cancelled.");
   });
 
-  test.runIf(isLong)(
-    "that is only watched goes on: Ctrl-C asks nothing, leaves, and leaves its question open",
-    async () => {
-      const { url, file, traces } = await startServer();
-      const detach = async (...words: string[]) =>
-        (await runMeanwhile(["call", url, ...words, "--detach", "--quiet"])).stdout.trim();
-      const [pages, asking] = await Promise.all([detach("print_pages", `file=${file}`), detach("ask_name")]);
-      const watched = openScreen(["tasks", "watch", pages, "--target", url]);
-      await watched.sees(bar);
-      watched.press(ctrlC);
-      expect(await watched.exited).toBe(0);
-      expect(watched.drawn()).toContain("It goes on without you: meanwhile tasks watch");
-      expect(watched.drawn()).not.toContain("Leave how?");
-      const asked = openScreen(["tasks", "watch", asking, "--target", url]);
-      await asked.sees(/What is your name\?/);
-      asked.press(ctrlC);
-      expect(await asked.exited).toBe(0);
-      expect(await runMeanwhile(["tasks", "answer", asking, "name=Ada", "--target", url])).toMatchObject({ code: 0 });
-      expect(traces()).toBe("started\n");
-    },
-  );
+  test("that is only watched goes on: Ctrl-C asks nothing, leaves, and leaves its question open", async () => {
+    const { url, file, traces } = await startServer();
+    const detach = async (...words: string[]) =>
+      (await runMeanwhile(["call", url, ...words, "--detach", "--quiet"])).stdout.trim();
+    const [pages, asking] = await Promise.all([detach("print_pages", `file=${file}`), detach("ask_name")]);
+    const watched = openScreen(["tasks", "watch", pages, "--target", url]);
+    await watched.sees(bar);
+    watched.press(ctrlC);
+    expect(await watched.exited).toBe(0);
+    expect(watched.drawn()).toContain("It goes on without you: meanwhile tasks watch");
+    expect(watched.drawn()).not.toContain("Leave how?");
+    const asked = openScreen(["tasks", "watch", asking, "--target", url]);
+    await asked.sees(/What is your name\?/);
+    asked.press(ctrlC);
+    expect(await asked.exited).toBe(0);
+    expect(await runMeanwhile(["tasks", "answer", asking, "name=Ada", "--target", url])).toMatchObject({ code: 0 });
+    expect(traces()).toBe("started\n");
+  });
 
   test("that is no task is cancelled by Ctrl-C at once", async () => {
     const { url, file, hasTrace } = await startServer();

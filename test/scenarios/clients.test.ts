@@ -12,7 +12,6 @@ import {
   type TransportName,
 } from "../helpers/clients.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
-import { cases } from "../helpers/long.ts";
 import { startHttp, waitFor } from "../helpers/meanwhile.ts";
 
 // SDK clients drop progress that they read together with the answer. The server leaves a gap between the two; a client
@@ -23,12 +22,8 @@ const commands = path.resolve(import.meta.dirname, "../fixtures/clients/commands
 /** All clients may come to one server over HTTP; over stdio each starts its own. */
 const http = shareAmongTests(() => startHttp(["--no-bundled", "--commands", commands]));
 
-/** Over stdio a server is started for each: every day for the first, the last of v1, and v2. */
-const overStdio = cases(sdks, 0, sdks.indexOf(newestV1), sdks.indexOf(modernV2));
-
 for (const sdk of sdks) {
   for (const transport of sdk.transports) {
-    if (transport === "stdio" && !overStdio.includes(sdk)) continue;
     test(
       `${sdk.title} over ${transport} lists, calls, sees strictly increasing progress and cancels`,
       options,

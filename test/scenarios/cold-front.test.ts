@@ -5,7 +5,6 @@ import { readMessage } from "../../src/wire/message.ts";
 import { revisions } from "../../src/wire/revisions.ts";
 import { DaemonHome, killDaemons } from "../helpers/daemon.ts";
 import { writeFiles } from "../helpers/home.ts";
-import { cases, isLong } from "../helpers/long.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import type { Message, WireClient } from "../helpers/wire.ts";
 
@@ -73,7 +72,7 @@ const resultsOf = async (client: WireClient, methods: readonly string[]) =>
 describe("the second start", () => {
   const lists = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
 
-  test.for(cases(revisions, 0, revisions.length - 1))(
+  test.for(revisions)(
     "lists what there is before its daemon is there, as that daemon lists it then (%s)",
     async (revision) => {
       const project = new HeldProject();
@@ -116,7 +115,7 @@ describe("the second start", () => {
     expect(namesOf(await client.request("tools/list"))).toEqual(["say_first", "say_second"]);
   });
 
-  test.runIf(isLong)("tells a subscription of 2026-07-28 when the commands have changed in between", async () => {
+  test("tells a subscription of 2026-07-28 when the commands have changed in between", async () => {
     const project = new HeldProject();
     await project.leaveBehind();
     writeFiles(project.folder, { "say/second.ts": commandOf("Second") });
@@ -167,7 +166,7 @@ test("what is left behind is the user's alone, and follows the commands", async 
   await client.close();
 });
 
-test.for(cases(["damaged", "of another version"], 0))("what is left behind is not used when it is %s", async (how) => {
+test.for(["damaged", "of another version"])("what is left behind is not used when it is %s", async (how) => {
   const project = new HeldProject();
   await project.leaveBehind();
   const file = project.kept() as string;

@@ -3,7 +3,6 @@ import { chmodSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { cases, isLong } from "../helpers/long.ts";
 import { executable, runMeanwhile } from "../helpers/meanwhile.ts";
 
 const command = (text: string, before = "") => `import { defineCommand } from "meanwhile";
@@ -37,7 +36,7 @@ const withTask = shareAmongTests(async () => {
   return { ...made, taskId: await made.makeTask() };
 });
 
-describe.each(cases(["bash", "zsh", "fish"], 0, 2))("the entry of %s", (shell) => {
+describe.each(["bash", "zsh", "fish"])("the entry of %s", (shell) => {
   const described = (value: string, description: string) => (shell === "bash" ? value : `${value}\t${description}`);
 
   test("offers a domain, a command, an enum value and a task id", async () => {
@@ -145,17 +144,5 @@ _meanwhile; printf '%s\\n' "\${COMPREPLY[@]}"`;
   test("gets none where meanwhile is gone", async () => {
     const reply = await openBash(project(), "/nowhere");
     expect(reply("meanwhile rep")).toEqual([]);
-  });
-
-  // Every day the script is asked for its replies, above.
-  test.runIf(isLong)("at a prompt, with Tab and Enter", () => {
-    const script = path.resolve(import.meta.dirname, "../../scripts/check-shells.mjs");
-    const { status, stdout, stderr } = spawnSync(process.execPath, [script, "bash"], { encoding: "utf8" });
-    expect({ status, failed: stdout.match(/^(FAILED|not run).*$/gm), stderr }).toEqual({
-      status: 0,
-      failed: null,
-      stderr: "",
-    });
-    expect(stdout.match(/^ok .*$/gm)?.length).toBeGreaterThan(15);
   });
 });

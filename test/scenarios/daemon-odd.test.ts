@@ -12,7 +12,6 @@ import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { DaemonHome, daemonProcesses, isRunning, kill } from "../helpers/daemon.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { cases, isLong } from "../helpers/long.ts";
 import { runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { overPipes, WireClient } from "../helpers/wire.ts";
 
@@ -21,7 +20,7 @@ import { overPipes, WireClient } from "../helpers/wire.ts";
 const hello =
   'import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "Hello", effects: "read", run: () => ({ hello: true }) });';
 
-test.for(cases(["2025-11-25", "2026-07-28"], 1))(
+test.for(["2025-11-25", "2026-07-28"])(
   "the first command that `meanwhile new` makes in an empty folder reaches the client that is connected there (%s)",
   async (revision) => {
     const home = new DaemonHome();
@@ -45,7 +44,7 @@ test.for(cases(["2025-11-25", "2026-07-28"], 1))(
   },
 );
 
-test.runIf(isLong)("a project that `meanwhile init` makes reaches the client that is connected there", async () => {
+test("a project that `meanwhile init` makes reaches the client that is connected there", async () => {
   const home = new DaemonHome();
   const client = await home.connect({ words: [] });
   const names = async () =>
@@ -91,7 +90,7 @@ test("the one daemon of the bundled commands works in the folder of each session
 });
 
 describe("a home", () => {
-  test.for(cases([95, 100, 105, 180]))("whose path has %i bytes serves the bundled commands", async (bytes) => {
+  test.for([95, 100, 105, 180])("whose path has %i bytes serves the bundled commands", async (bytes) => {
     const home = new DaemonHome();
     const folder = path.join(home.home, "x".repeat(Math.max(1, bytes - Buffer.byteLength(home.home) - 1)));
     const client = await home.connect({ words: [], env: { MEANWHILE_HOME: folder } });

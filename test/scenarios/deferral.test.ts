@@ -6,7 +6,6 @@ import { openStore } from "../../src/store/open.ts";
 import { bucketOf } from "../../src/task/quantiles.ts";
 import { type CallResult, connect, modernV2, newestV1, sdks, type TransportName } from "../helpers/clients.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { cases } from "../helpers/long.ts";
 import { gate, kindOf, Project, taskIdOf } from "../helpers/project.ts";
 import { type CallOptions, handleOf, type Result, type WireClient, type WireOptions } from "../helpers/wire.ts";
 
@@ -39,14 +38,13 @@ describe("a command of unknown length", () => {
     expect(bytesOf(project.home).equals(settled), "no byte of the database or its log has changed").toBe(true);
   });
 
-  const all: readonly (readonly [(typeof sdks)[number], TransportName])[] = [
+  const clients: readonly (readonly [(typeof sdks)[number], TransportName])[] = [
     [newestV1, "stdio"],
     [newestV1, "HTTP"],
     [modernV2, "stdio"],
     [modernV2, "HTTP"],
     ...sdks.filter(({ revision }) => revision === jun25).map((sdk) => [sdk, "stdio"] as const),
   ];
-  const clients = cases(all, 0, 3, 4);
   test("slow → deferred when three of the host's 4 s are over, without starting again", async () => {
     const cwd = writeFiles(temporaryFolder(), {
       "meanwhile.config.json": JSON.stringify({ hosts: { scenario: { limitSeconds: 4 } } }),

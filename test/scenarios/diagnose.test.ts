@@ -3,7 +3,6 @@ import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Report } from "../../src/diagnose/report/report.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { isLong } from "../helpers/long.ts";
 import { runMeanwhile, startGuardedHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { typeHere } from "../helpers/terminal.ts";
 import { overHttp, resultOf, WireClient } from "../helpers/wire.ts";
@@ -258,7 +257,7 @@ test("--out writes every format, and --deterministic writes the same bytes again
       url,
       "--deterministic",
       "--suites",
-      isLong ? "protocol,completion" : "completion",
+      "protocol,completion",
       "--out",
       out,
     ]);
@@ -390,7 +389,6 @@ test("--async prints the story of its task; a killed client resumes by id", asyn
   });
   expect((JSON.parse(again.stdout) as Report).suites).toEqual(["progress", "completion"]);
   expect(again.code).toBe(0);
-  if (!isLong) return;
   const twice = await runMeanwhile(["diagnose", "--task", taskId], {
     cwd: folder,
     env: { MEANWHILE_HOME: path.join(folder, "home") },

@@ -4,7 +4,6 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { listedVerbs, type VerbName } from "../../src/cli/verb-list.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { isLong } from "../helpers/long.ts";
 import { executable } from "../helpers/meanwhile.ts";
 
 /** Another user of the machine, who has prepared a home in the hope that somebody uses it. */
@@ -115,11 +114,7 @@ test("every verb has its row", () => {
 describe.runIf(isRoot)("a home of another user", () => {
   const planted = shareAmongTests(() => plant(nobody, 0o755));
 
-  // All are refused in the same place, before a word of theirs is looked at, but for fronts, daemons and the Tab key.
-  const daily = ["serve", "wrap", "tools", "tasks", "serve over HTTP", "the daemon itself", "the Tab key", "a command"];
-  const rows = [...Object.entries(typed), ...Object.entries(others)];
-
-  test.each(rows.filter(([title]) => isLong || daily.includes(title)))(
+  test.each([...Object.entries(typed), ...Object.entries(others)])(
     "%s: one sentence, and nothing in it is read or written",
     async (_, words) => {
       const home = await planted();

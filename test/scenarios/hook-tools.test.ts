@@ -3,7 +3,6 @@ import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { kill, killDaemons, killWorkers, recordsOf } from "../helpers/daemon.ts";
 import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { cases, isLong } from "../helpers/long.ts";
 import { runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { OwnProgram } from "../helpers/own-program.ts";
 import { gate } from "../helpers/project.ts";
@@ -252,10 +251,7 @@ describe("a hook in trouble is named, and everything else is there", () => {
       `throw new Error("the shelf is empty");`,
       /The `mcp` hook failed: the shelf is empty \(meanwhile\.config\.mjs:\d+/,
     ],
-    // Twice ten seconds of waiting.
-    ...cases([
-      ["takes too long", "await new Promise(() => {});", /It has not said within 10 s what it registers/],
-    ] as const),
+    ["takes too long", "await new Promise(() => {});", /It has not said within 10 s what it registers/],
   ] as const)("one that %s", async ([, hook, sentence]) => {
     const project = new HookedProject(withHook(hook));
     const { code, stdout, stderr } = await project.run("tools", "--json");
@@ -346,49 +342,43 @@ describe("a hook is run by nobody who has not been told to", () => {
 describe("over MCP, behind the daemon", () => {
   const hasty = "hosts: { scenario: { limitSeconds: 0.8 } },";
 
-  test.runIf(isLong)(
-    "a tool that is silent for longer than its client waits: the handle, then the result, one run",
-    async () => {
-      const project = new HookedProject(withHook(tools, hasty));
-      const client = await project.connect();
-      const { input, seen, open, starts } = gate();
-      const { job_id, next_action } = handleOf(await client.call("hold", input));
-      await seen("started");
-      open();
-      expect(next_action).toMatchObject({ tool: "task_result" });
-      expect((await client.call("task_result", { job_id, wait_seconds: 30 })).content).toEqual([
-        { type: "text", text: "held" },
-      ]);
-      expect(starts()).toBe(1);
-      expect((await project.run("tasks", "result", job_id)).stdout).toBe("held\n");
-      // What it has counted is written at the latest when it leaves.
-      await project.run("daemon", "stop");
-      expect((await project.run("stats")).stdout).toMatch(/^hold +1 /m);
-    },
-  );
+  test("a tool that is silent for longer than its client waits: the handle, then the result, one run", async () => {
+    const project = new HookedProject(withHook(tools, hasty));
+    const client = await project.connect();
+    const { input, seen, open, starts } = gate();
+    const { job_id, next_action } = handleOf(await client.call("hold", input));
+    await seen("started");
+    open();
+    expect(next_action).toMatchObject({ tool: "task_result" });
+    expect((await client.call("task_result", { job_id, wait_seconds: 30 })).content).toEqual([
+      { type: "text", text: "held" },
+    ]);
+    expect(starts()).toBe(1);
+    expect((await project.run("tasks", "result", job_id)).stdout).toBe("held\n");
+    // What it has counted is written at the latest when it leaves.
+    await project.run("daemon", "stop");
+    expect((await project.run("stats")).stdout).toMatch(/^hold +1 /m);
+  });
 
-  test.runIf(isLong)(
-    "a daemon that dies: what is safe by its annotations is run again, and of the rest the outcome is unknown",
-    async () => {
-      const project = new HookedProject(withHook(tools, hasty));
-      const client = await project.connect();
-      const [safe, unsafe] = [gate(), gate()];
-      const safeJob = handleOf(await client.call("hold_safely", safe.input)).job_id;
-      const unsafeJob = handleOf(await client.call("hold", unsafe.input)).job_id;
-      for (const { seen } of [safe, unsafe]) await seen("started");
-      for (const { pid } of recordsOf(project.home)) kill(pid);
-      const next = await project.connect();
-      await safe.seen("started", 2);
-      for (const { open } of [safe, unsafe]) open();
-      expect((await next.call("task_result", { job_id: safeJob, wait_seconds: 30 })).content).toEqual([
-        { type: "text", text: "held" },
-      ]);
-      const lost = await next.call("task_result", { job_id: unsafeJob, wait_seconds: 30 });
-      expect(lost.isError).toBe(true);
-      expect(JSON.stringify(lost)).toMatch(/interrupted.*outcome unknown/i);
-      expect([safe.starts(), unsafe.starts()]).toEqual([2, 1]);
-    },
-  );
+  test("a daemon that dies: what is safe by its annotations is run again, and of the rest the outcome is unknown", async () => {
+    const project = new HookedProject(withHook(tools, hasty));
+    const client = await project.connect();
+    const [safe, unsafe] = [gate(), gate()];
+    const safeJob = handleOf(await client.call("hold_safely", safe.input)).job_id;
+    const unsafeJob = handleOf(await client.call("hold", unsafe.input)).job_id;
+    for (const { seen } of [safe, unsafe]) await seen("started");
+    for (const { pid } of recordsOf(project.home)) kill(pid);
+    const next = await project.connect();
+    await safe.seen("started", 2);
+    for (const { open } of [safe, unsafe]) open();
+    expect((await next.call("task_result", { job_id: safeJob, wait_seconds: 30 })).content).toEqual([
+      { type: "text", text: "held" },
+    ]);
+    const lost = await next.call("task_result", { job_id: unsafeJob, wait_seconds: 30 });
+    expect(lost.isError).toBe(true);
+    expect(JSON.stringify(lost)).toMatch(/interrupted.*outcome unknown/i);
+    expect([safe.starts(), unsafe.starts()]).toEqual([2, 1]);
+  });
 });
 
 describe("in an author's program", () => {

@@ -20,7 +20,6 @@ import { openTasks } from "../../src/runtime/open-tasks.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
 import { daemonProcesses, kill, killDaemons, killWorkers, processesOf } from "../helpers/daemon.ts";
 import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { cases } from "../helpers/long.ts";
 import { executable, runMeanwhile, startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { overHttp, overPipes, WireClient } from "../helpers/wire.ts";
 
@@ -222,7 +221,7 @@ describe("in a cloned folder nothing of it is run by", () => {
   test.for([...Object.entries(lines), ...others])("%s", async ([, rows]) => {
     const { cwd, run, marks } = hostile();
     writeFileSync(path.join(cwd, "report.json"), "{}");
-    for (const words of cases(rows, rows.length - 1)) {
+    for (const words of rows) {
       const { code, stdout, stderr } = await run(...words);
       expect([0, 1, 2], `${words.join(" ")}: ${stdout}${stderr}`).toContain(code);
       expect(marks(), words.join(" ")).toEqual([]);
@@ -233,11 +232,7 @@ describe("in a cloned folder nothing of it is run by", () => {
     "them, whatever the config is written in: %s",
     async (config) => {
       const { run, marks } = hostile(config);
-      for (const words of cases(
-        [["--help"], ["tasks", "list"], ["daemon", "status"], ["evil", "--help"], ["mistyped"]],
-        1,
-        3,
-      ))
+      for (const words of [["--help"], ["tasks", "list"], ["daemon", "status"], ["evil", "--help"], ["mistyped"]])
         await run(...words);
       expect(marks()).toEqual([]);
     },
@@ -329,11 +324,7 @@ test("a config that is far too large is read by nobody; the sentence says how la
     writeFileSync(file, "");
     truncateSync(file, 1.5 * 2 ** 30);
     const sentence = `✗ ${file} has 1610612736 bytes, and a config has at most 1048576; take out what is no setting.\n`;
-    for (const words of cases(
-      [["tasks", "list"], ["tools"], ["serve"], ["config", "path"]],
-      name.endsWith("json") ? 0 : 1,
-      2,
-    )) {
+    for (const words of [["tasks", "list"], ["tools"], ["serve"], ["config", "path"]]) {
       const { code, stderr } = await run(...words);
       expect({ words, code, stderr }).toEqual({ words, code: 70, stderr: sentence });
     }

@@ -3,7 +3,6 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { quoteWord } from "../../src/cli/remote/server-target.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { isLong } from "../helpers/long.ts";
 import { codeCache, executable, quickStart, runMeanwhile } from "../helpers/meanwhile.ts";
 
 /** Retitles, clears, recolours, writes the clipboard, in C0 and C1, and turns text around. */
@@ -124,18 +123,7 @@ describe("at a terminal nothing that others wrote is obeyed", () => {
     "what was typed": ({ folder }) => [[evil.replaceAll("\0", "")], folder],
   };
 
-  /** These are drawn by what draws another of them: every day that one is enough. */
-  const again = [
-    "a tool's text as JSON",
-    "a tool's data as JSON",
-    "a list of tools as JSON",
-    "a server's refusal",
-    "the names of arguments",
-    "a command's error",
-    "a config's mistake",
-  ];
-
-  test.each(Object.entries(cases).filter(([title]) => isLong || !again.includes(title)))("%s", async (_, toLine) => {
+  test.each(Object.entries(cases))("%s", async (_, toLine) => {
     const where = await place();
     const [words, cwd] = toLine(where);
     const drawn = await draw(words, cwd, where);

@@ -11,7 +11,6 @@ import {
   type TransportName,
 } from "../helpers/clients.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { cases } from "../helpers/long.ts";
 import { runMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 
 const clients: readonly { sdk: Sdk; transport: TransportName }[] = [
@@ -27,7 +26,7 @@ export default defineCommand({ summary: "Answer", run: () => "pong" });
 
 const greeting = (word: string) => `export const greeting: string = ${JSON.stringify(word)};\n`;
 
-for (const { sdk, transport } of cases(clients, 0, 3)) {
+for (const { sdk, transport } of clients) {
   test(`${sdk.title} over ${transport} hears of a command that is written, edited, broken, repaired and removed`, async () => {
     const project = writeFiles(temporaryFolder(), { "commands/other/ping.ts": ping });
     const file = path.join(project, "commands/hello/world.ts");

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { connectExtTasks } from "../helpers/ext-tasks.ts";
 import { shareAmongTests } from "../helpers/home.ts";
-import { cases } from "../helpers/long.ts";
 import { serveSuite, suiteProcess } from "../helpers/suite-app.ts";
 import type { Fields } from "../helpers/wire.ts";
 
@@ -33,7 +32,7 @@ function answering() {
   return { asked, answer };
 }
 
-describe.each(cases(["HTTP", "stdio"] as const, 1))("over %s", (transport) => {
+describe.each(["HTTP", "stdio"] as const)("over %s", (transport) => {
   const open = shareAmongTests(async () => {
     const target = transport === "stdio" ? suiteProcess("everything") : await serveSuite("everything", "factory");
     const { asked, answer } = answering();

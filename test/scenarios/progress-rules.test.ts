@@ -4,7 +4,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { describe, expect, onTestFinished, test } from "vitest";
 import { residentMiB } from "../helpers/daemon.ts";
 import { temporaryFolder } from "../helpers/home.ts";
-import { rounds } from "../helpers/long.ts";
+import { rounds } from "../helpers/rounds.ts";
 import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile.ts";
 import { isEnded, openPlace, openTraces, startTask } from "../helpers/place.ts";
 import { commands, shareServers } from "../helpers/rules.ts";
@@ -177,7 +177,7 @@ describe("P3", () => {
       const pipe = await place.startPipe("2025-11-25");
       const { pid } = pipe.server.child;
       const megabytes = () => residentMiB(pid ?? 0);
-      const reports = rounds(25_000, 1_000_000);
+      const reports = rounds.progressReports;
       const before = megabytes();
       const params = { name: "report_flood", arguments: { reports }, _meta: { progressToken: "flood" } };
       let { result } = await pipe.request("tools/call", { ...params, ...(kind === "a task" && { task: {} }) });
@@ -196,7 +196,7 @@ describe("P3", () => {
 });
 
 test("hundreds of concurrent calls that report progress: strictly increasing, the last value delivered, nothing after the end, none lost before the response", async () => {
-  const calls = rounds(250, 1_000);
+  const calls = 250;
   const steps = 4;
   const transport = new StdioClientTransport({
     command: process.execPath,

@@ -12,7 +12,6 @@ import {
 } from "../helpers/clients.ts";
 import { shareAmongTests } from "../helpers/home.ts";
 import { serveHttpHere } from "../helpers/in-process.ts";
-import { cases } from "../helpers/long.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { openTraces } from "../helpers/place.ts";
 import { type Answer, overHttp, WireClient } from "../helpers/wire.ts";
@@ -26,7 +25,7 @@ const shared = shareAmongTests(startServer);
 const at = async (transport: TransportName) =>
   transport === "HTTP" ? { commands, url: (await shared()).url } : { commands };
 
-for (const { sdk, transport } of cases(clients, 0, 3)) {
+for (const { sdk, transport } of clients) {
   test(`${sdk.title} over ${transport} shows questions, and the same run goes on with what the person does`, async () => {
     const person = new Person();
     const client = await connect(sdk, transport, { ...(await at(transport)), answer: person.answer });

@@ -26,7 +26,6 @@ import { metaKeys } from "../../src/wire/request-envelope.ts";
 import { tasksExtension } from "../../src/wire/revisions.ts";
 import type { TransportName } from "../helpers/clients.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { cases } from "../helpers/long.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { type ConnectOptions, openTraces, type Served, serve } from "../helpers/place.ts";
 import { clientInfo, type Fields, type Message, type WireClient } from "../helpers/wire.ts";
@@ -38,8 +37,6 @@ import { clientInfo, type Fields, type Message, type WireClient } from "../helpe
 
 const commands = path.resolve(import.meta.dirname, "../fixtures/tasks/commands");
 const transports = ["stdio", "HTTP"] as const;
-/** Where a server is started for one test alone: over HTTP every day, that is in this process. */
-const alone = cases(transports, 1);
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
 const named = (taskId: string) => ({ [metaKeys.relatedTask]: { taskId } });
 const accept = (content: object) => ({ action: "accept", content });
@@ -552,7 +549,7 @@ describe("tasks/list", () => {
 
   const idsOf = (pages: Fields[][]): string[] => pages.flat().map(({ taskId }) => taskId);
 
-  test.for(alone)(
+  test.for(transports)(
     "tasks/list gives a nextCursor while there is more, and every task that tasks/get finds exactly once (%s)",
     async (transport) => {
       const wire = await openAlone(transport);
@@ -818,7 +815,7 @@ describe.for(transports)("SDK v1 1.32.2 over %s", (transport) => {
   });
 });
 
-test.for(alone)(
+test.for(transports)(
   "SDK v2 2.4.0 with ext-tasks 0.2.2 drives tasks of 2025-11-25, questions included (%s)",
   async (transport) => {
     const served = await start(transport);

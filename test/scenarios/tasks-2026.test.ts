@@ -8,7 +8,6 @@ import { tasksExtension } from "../../src/wire/revisions.ts";
 import type { TransportName } from "../helpers/clients.ts";
 import { connectExtTasks } from "../helpers/ext-tasks.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
-import { cases } from "../helpers/long.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { openTraces, type Served, serve } from "../helpers/place.ts";
 import type { Fields, Message, WireClient } from "../helpers/wire.ts";
@@ -20,8 +19,6 @@ import type { Fields, Message, WireClient } from "../helpers/wire.ts";
 
 const commands = path.resolve(import.meta.dirname, "../fixtures/tasks/commands");
 const transports = ["stdio", "HTTP"] as const;
-/** Where a server is started for one test alone: over HTTP every day, that is in this process. */
-const alone = cases(transports, 1);
 const revision = "2026-07-28";
 const elicitation = { form: {} };
 const withTasks = { elicitation, extensions: { [tasksExtension]: {} } };
@@ -322,7 +319,7 @@ describe("tasks/get", () => {
     },
   );
 
-  test.for(alone)(
+  test.for(transports)(
     "a call that ends in a JSON-RPC error is failed, with that same error inlined (%s)",
     async (transport) => {
       const served = await share(transport);
@@ -341,7 +338,7 @@ describe("tasks/get", () => {
 });
 
 describe("tasks/update and tasks/cancel", () => {
-  test.for(alone)(
+  test.for(transports)(
     "tasks/update is acknowledged with an empty complete result, and the task goes on with the answer (%s)",
     async (transport) => {
       const served = await share(transport);
@@ -390,16 +387,19 @@ describe("tasks/update and tasks/cancel", () => {
     },
   );
 
-  test.for(alone)("a question that is declined ends the task as completed, with isError (%s)", async (transport) => {
-    const { session } = await connectV2(await share(transport), { "What is your name?": { action: "decline" } });
-    const { outcome } = await (await session.callTool("ask_name", { file: openTraces().file })).settle();
-    expect(outcome).toMatchObject({
-      status: "completed",
-      result: { isError: true, content: [{ text: expect.stringContaining("was declined") }] },
-    });
-  });
+  test.for(transports)(
+    "a question that is declined ends the task as completed, with isError (%s)",
+    async (transport) => {
+      const { session } = await connectV2(await share(transport), { "What is your name?": { action: "decline" } });
+      const { outcome } = await (await session.callTool("ask_name", { file: openTraces().file })).settle();
+      expect(outcome).toMatchObject({
+        status: "completed",
+        result: { isError: true, content: [{ text: expect.stringContaining("was declined") }] },
+      });
+    },
+  );
 
-  test.for(alone)(
+  test.for(transports)(
     "tasks/cancel is acknowledged with an empty complete result, and the work is stopped (%s)",
     async (transport) => {
       const served = await share(transport);
@@ -432,7 +432,7 @@ describe("tasks/update and tasks/cancel", () => {
 });
 
 describe("coming back", () => {
-  test.for(alone)(
+  test.for(transports)(
     "a task is resumed by its reference, after detaching and on another connection (%s)",
     async (transport) => {
       const served = await share(transport);
@@ -465,7 +465,7 @@ describe("coming back", () => {
 });
 
 describe("before there is a task", () => {
-  test.for(alone)(
+  test.for(transports)(
     "what a command asks before it starts goes by input_required, without a task; the answer gets the handle (%s)",
     async (transport) => {
       const served = await start(transport);

@@ -5,7 +5,6 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { widthOf } from "../../src/screen/width.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { cases } from "../helpers/long.ts";
 import { executable, runMeanwhile, startGuardedHttp, waitFor } from "../helpers/meanwhile.ts";
 import { keys, openScreen } from "../helpers/screen.ts";
 
@@ -118,12 +117,11 @@ describe("no word is broken by the edge of the screen", () => {
     stats: ["stats"],
   };
 
-  // Every day all but the help of single verbs, which is laid out as the first two are.
-  test.each(cases(Object.entries(lines), 0, 1, 5, 6, 7, 8))("%s", async (_name, words) => {
+  test.each(Object.entries(lines))("%s", async (_name, words) => {
     const place = await opened();
     const whole = await runMeanwhile(words, place);
     const wordsOf = (text: string) => new Set(text.split(/\s+/).filter((word) => word !== "\\"));
-    for (const columns of cases([60, 80], 0)) {
+    for (const columns of [60, 80]) {
       const { exited, drawn } = openScreen(words, { ...place, columns, isDataShown: true });
       await exited;
       const shown = drawn().replaceAll("\r\n", "\n");
@@ -136,7 +134,7 @@ describe("no word is broken by the edge of the screen", () => {
 
   test("tasks watch", async () => {
     const place = await opened();
-    for (const columns of cases([60, 80], 1)) {
+    for (const columns of [60, 80]) {
       const { sees, press, exited, drawn } = openScreen(["tasks", "watch"], { ...place, columns });
       await sees(/The printer on .* …/);
       press(keys.ctrlC);

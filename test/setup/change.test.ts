@@ -17,7 +17,7 @@ import { replaceFile } from "../../src/setup/config-file.ts";
 import { hosts } from "../../src/setup/hosts/index.ts";
 import { jsonText } from "../../src/setup/json-text.ts";
 import { tomlText } from "../../src/setup/toml-text.ts";
-import { rounds } from "../helpers/long.ts";
+import { rounds } from "../helpers/rounds.ts";
 import { hostNamed, launch, workplace } from "./workplace.ts";
 
 describe("added and removed, a file is as it was, byte for byte", () => {
@@ -124,7 +124,7 @@ describe("added and removed, a file is as it was, byte for byte", () => {
         if (config.mcpServers !== undefined) expect(left).toBe(before);
         else if (Object.keys(config).length > 0) expect(jsonText.remove(left, ["mcpServers"])).toBe(before);
       }),
-      { numRuns: rounds(60, 300) },
+      { numRuns: 60 * rounds.propertyFactor },
     );
   });
 });

@@ -6,7 +6,6 @@ import { parse } from "@decimalturn/toml-patch";
 import { describe, expect, test } from "vitest";
 import { hosts } from "../../src/setup/hosts/index.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { cases } from "../helpers/long.ts";
 import { codeCache, executable, quickStart } from "../helpers/meanwhile.ts";
 
 /** A user with these files, in a project with commands, at a computer without any host's program. */
@@ -196,7 +195,7 @@ describe("meanwhile setup", () => {
       expect([code, err.includes("s3cret")]).toEqual([2, false]);
       return err;
     };
-    for (const name of cases(["1X", "A B", "A-B", "", "A\u001b"], 0, 4))
+    for (const name of ["1X", "A B", "A-B", "", "A\u001b"])
       expect(await said("--env", `${name}=s3cret`)).toMatch(
         /^✗ --env: ".*" is not the name of a variable; use letters, digits and _, the first no digit, /,
       );
@@ -273,7 +272,7 @@ describe("meanwhile setup", () => {
       said("windsurf", "--project"),
       said("--remove"),
       said("cursor", "--commands", "nowhere"),
-      ...cases(["$(touch x)", "a;b", "a\nb", 'a"b', "--", "a&b", "__proto__", ""], 0, 6).map((name) =>
+      ...["$(touch x)", "a;b", "a\nb", 'a"b', "--", "a&b", "__proto__", ""].map((name) =>
         said("cursor", `--name=${name}`),
       ),
     ]);

@@ -6,7 +6,6 @@ import type { CommandContext } from "../../src/command/context.ts";
 import { knownHosts } from "../../src/host/profiles.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { moving, openInMemory } from "../helpers/in-memory.ts";
-import { isLong } from "../helpers/long.ts";
 import { fetchResult, hostRows, isDone, patiently, type SeenHost, seenHosts } from "../helpers/seen-hosts.ts";
 import { handleOf, type Result, WireClient } from "../helpers/wire.ts";
 
@@ -26,19 +25,17 @@ test.each(hostRows)(
   },
 );
 
-/** Every day at one door: that a host's limit holds at both is shown above. */
-const isDaily = ({ door }: SeenHost) => isLong || door === "stdio";
+test.each(hostRows.filter(([, host]) => host.capabilities === undefined && host.asksForTasks !== true))(
+  "task_result as %s, asked to wait for an hour: an answer before its limit",
+  async (_title, host) => {
+    const { clock, client } = await setUp(host);
+    const { job_id } = handleOf(await patiently(host, clock, client, tool));
+    const result = await patiently(host, clock, client, "task_result", { job_id, wait_seconds: 3600 });
+    expect(isDone(result) || handleOf(result).job_id === job_id).toBe(true);
+  },
+);
 
-test.each(
-  hostRows.filter(([, host]) => isDaily(host) && host.capabilities === undefined && host.asksForTasks !== true),
-)("task_result as %s, asked to wait for an hour: an answer before its limit", async (_title, host) => {
-  const { clock, client } = await setUp(host);
-  const { job_id } = handleOf(await patiently(host, clock, client, tool));
-  const result = await patiently(host, clock, client, "task_result", { job_id, wait_seconds: 3600 });
-  expect(isDone(result) || handleOf(result).job_id === job_id).toBe(true);
-});
-
-test.each(hostRows.filter(([, host]) => isDaily(host) && host.isExtended === true && host.capabilities === undefined))(
+test.each(hostRows.filter(([, host]) => host.isExtended === true && host.capabilities === undefined))(
   "a command that has reported its total and goes on, as %s: still an answer before its limit",
   async (_title, host) => {
     const { clock, client } = await setUp(host, (task) => task.progress({ percentage: 100, message: "Nearly done" }));

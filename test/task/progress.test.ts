@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { ProgressReport } from "../../src/command/context.ts";
 import { ProgressTrack, type ProgressUpdate } from "../../src/task/progress.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
-import { rounds } from "../helpers/long.ts";
+import { rounds } from "../helpers/rounds.ts";
 
 function track() {
   const clock = new FakeClock();
@@ -88,7 +88,7 @@ describe("progress", () => {
           if (update.total !== undefined) expect(update.value).toBeLessThanOrEqual(update.total);
         }
       }),
-      { seed: 20260728, numRuns: rounds(200, 1_000) },
+      { seed: 20260728, numRuns: 200 * rounds.propertyFactor },
     );
   });
 });

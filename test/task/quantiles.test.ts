@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { bucketOf, quantile, totalOf } from "../../src/task/quantiles.ts";
-import { rounds } from "../helpers/long.ts";
+import { rounds } from "../helpers/rounds.ts";
 
 const countsOf = (values: readonly number[]) => values.map((ms) => ({ bucket: bucketOf(ms), count: 1 }));
 
@@ -15,7 +15,7 @@ test("a quantile is right within 0.9 %, from a billionth of a millisecond to thi
       const exact = [...values].sort((a, b) => a - b)[Math.ceil(part * values.length) - 1] as number;
       expect(Math.abs((quantile(countsOf(values), part) as number) / exact - 1)).toBeLessThan(0.009_01);
     }),
-    { seed: 20260728, numRuns: rounds(100, 500) },
+    { seed: 20260728, numRuns: 100 * rounds.propertyFactor },
   );
 });
 

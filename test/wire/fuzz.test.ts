@@ -8,17 +8,16 @@ import { metaKeys, toEnvelope } from "../../src/wire/request-envelope.ts";
 import { modernRevision, revisions } from "../../src/wire/revisions.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { type HttpHere, serveHttpHere } from "../helpers/in-process.ts";
-import { rounds } from "../helpers/long.ts";
+import { rounds } from "../helpers/rounds.ts";
 import { type RawHeaders, RawSocket, toRequest } from "../helpers/raw-socket.ts";
 import type { Fields } from "../helpers/wire.ts";
 
 /**
  * Near-messages, on pipes and over HTTP, in both eras: whatever comes, the process lives, every request that can be
  * answered has exactly one answer, every answer is a message, the next proper call works, and nothing stays in memory.
- *   MEANWHILE_FUZZ_SEED=… MEANWHILE_FUZZ_FRAMES=… npm run check:fuzz
+ *   npm run check:fuzz -- --seed … --frames …
  */
-const seed = Number(process.env.MEANWHILE_FUZZ_SEED ?? 20_261_116);
-const allFrames = Number(process.env.MEANWHILE_FUZZ_FRAMES ?? rounds(6_000, 20_000));
+const { fuzzSeed: seed, fuzzFrames: allFrames } = rounds;
 const guardMs = 60_000 + allFrames * 10;
 
 // ---------------------------------------------------------------- what is sent

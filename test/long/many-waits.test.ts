@@ -1,14 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { DaemonHome, kill } from "../helpers/daemon.ts";
-import { rounds } from "../helpers/long.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import type { WireClient } from "../helpers/wire.ts";
 
 /** What a known caller may have: so many calls that run, and so many tasks, which as many may wait for as like. */
-const calls = rounds(500, 1_000);
-const tasks = rounds(50, 100);
-const waits = rounds(2_000, 4_000);
+const calls = 1_000;
+const tasks = 100;
+const waits = 4_000;
 
 /** Pings until told to stop; how long each took, shortest first. */
 function pingOn(client: WireClient): { readonly stop: () => Promise<number[]> } {
