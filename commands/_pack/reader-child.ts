@@ -4,29 +4,13 @@ import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { FrameReader, Kind, toFrame } from "./frames.ts";
 import { BeyondLimit, bytesOf, type Limits, Unreadable } from "./limits.ts";
+import { type Reading, readBytes } from "./read-bytes.ts";
 
 /**
  * The process in which documents are read. It gets one after the other, as bytes, and answers with what came of it; the
  * file system, the network and the user's tokens are no business of its own. Whatever a document does to it, it does to
  * itself.
  */
-
-/** What came of a document: a head, and what may be much, piece by piece. */
-export interface Reading {
-  readonly head: unknown;
-  readonly text?: string;
-  readonly items?: readonly unknown[];
-}
-
-/** What a domain brings to read its documents with. */
-export type Read = (bytes: Uint8Array, how: never, limits: Limits) => Reading | Promise<Reading>;
-
-/** Libraries are loaded when they are first needed: most runs need one of them. */
-const readers: Readonly<Record<string, () => Promise<{ readonly read: Read }>>> = {
-  transform: () => import("../transform/_reader.ts"),
-  ingest: () => import("../ingest/_reader.ts"),
-  vault: () => import("../vault/_reader.ts"),
-};
 
 interface Begin {
   readonly domain: string;
@@ -74,9 +58,7 @@ async function answer({ domain, how, limits }: Begin): Promise<void> {
   const document = bytes;
   release();
   try {
-    const reader = await readers[domain]?.();
-    if (reader === undefined) throw new Error(`Nobody reads documents for ${domain}.`);
-    await tell(await reader.read(document, how, limits), limits);
+    await tell(await readBytes(domain, document, how, limits), limits);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     await write(

@@ -10,10 +10,13 @@ import { type Answer, type Document, ReaderProcess, TooMuchMemory } from "./read
  */
 interface Lane {
   readonly isWide: boolean;
-  process: ReaderProcess | undefined;
+  process: Reader | undefined;
   isBusy: boolean;
   idle: NodeJS.Timeout | undefined;
 }
+
+/** Reads one document at a time; not usable any more once it has ended or holds too much memory. */
+export type Reader = Pick<ReaderProcess, "memoryMb" | "isUsable" | "read" | "close">;
 
 interface Waiting {
   readonly needsWide: boolean;
@@ -24,6 +27,13 @@ const idleMs = 5_000;
 const narrowShare = 0.5;
 /** Less than this, and the program alone would be too much. */
 const minMemoryMb = 112;
+
+let openReader = (memoryMb: number): Reader => new ReaderProcess(memoryMb);
+
+/** Replaces the reader process with another reader. For tests that may start no process. */
+export function replaceReaderProcess(open: (memoryMb: number) => Reader): void {
+  openReader = open;
+}
 
 const lanes: readonly Lane[] = [true, false].map((isWide) => ({
   isWide,
@@ -89,12 +99,12 @@ function leave(lane: Lane): void {
   lane.idle = setTimeout(() => dismiss(lane), idleMs).unref();
 }
 
-function processOf(lane: Lane, limits: Limits): ReaderProcess {
+function processOf(lane: Lane, limits: Limits): Reader {
   clearTimeout(lane.idle);
   const memoryMb = Math.max(minMemoryMb, lane.isWide ? limits.memoryMb : Math.round(limits.memoryMb * narrowShare));
   if (lane.process?.isUsable !== true || lane.process.memoryMb !== memoryMb) {
     dismiss(lane);
-    lane.process = new ReaderProcess(memoryMb);
+    lane.process = openReader(memoryMb);
   }
   return lane.process;
 }

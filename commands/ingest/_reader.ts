@@ -1,5 +1,5 @@
 import type { Limits } from "../_pack/limits.ts";
-import type { Reading } from "../_pack/reader-child.ts";
+import type { Reading } from "../_pack/read-bytes.ts";
 import { type EngineName, transformBytes } from "../transform/_engines.ts";
 import { type Chunk, type ChunkSizes, cutIntoChunks } from "./_chunks.ts";
 import { readConversation } from "./_conversation.ts";

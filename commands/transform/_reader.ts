@@ -1,5 +1,5 @@
 import type { Limits } from "../_pack/limits.ts";
-import type { Reading } from "../_pack/reader-child.ts";
+import type { Reading } from "../_pack/read-bytes.ts";
 import { type EngineName, type EngineOptions, transformBytes } from "./_engines.ts";
 
 /** How a file is turned into text. */

@@ -1,6 +1,6 @@
 import { parse } from "yaml";
 import { BeyondLimit, type Limits } from "../_pack/limits.ts";
-import type { Reading } from "../_pack/reader-child.ts";
+import type { Reading } from "../_pack/read-bytes.ts";
 import { decodeText } from "../transform/_text.ts";
 import { readNote } from "./_note.ts";
 import type { NotePart } from "./_note-parts.ts";

@@ -12,7 +12,7 @@ import { doors, openWrapped } from "../helpers/wrapped.ts";
 /** Every SDK that an author may have, in one process: messages are all that passes between them and us. */
 
 const text = (words: string) => ({ content: [{ type: "text" as const, text: words }] });
-const modules = path.resolve(import.meta.dirname, "../../node_modules");
+const modules = path.resolve(import.meta.dirname, "../node_modules");
 
 /** The first that could register a tool, and had no other way. */
 interface EarlyServer extends ConnectableServer {

@@ -1,19 +1,10 @@
-import {
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { readUserFile, replaceUserFile, withValue } from "../../commands/config/_user-file.ts";
 import set from "../../commands/config/set.ts";
+import { loadSettings } from "../../src/settings/settings.ts";
 import { temporaryFolder } from "../helpers/home.ts";
-import { runMeanwhile } from "../helpers/meanwhile.ts";
 import { run } from "../helpers/run.ts";
 
 const configIn = (home: string) => JSON.parse(readFileSync(path.join(home, "config.json"), "utf8")) as unknown;
@@ -138,12 +129,13 @@ describe("config set", () => {
     expect([await warnings("true"), await warnings("null")]).toEqual([[], []]);
   });
 
-  test("is in force the next time, from the terminal", async () => {
-    const { code, home, stderr } = await runMeanwhile(["config", "set", "toolPrefix", "wksm"]);
-    expect([code, stderr.trim()]).toEqual([0, '✓ toolPrefix is now "wksm"']);
-    const shown = await runMeanwhile(["config", "toolPrefix", "--json", "--quiet"], { env: { MEANWHILE_HOME: home } });
-    expect(JSON.parse(shown.stdout)).toEqual({ toolPrefix: "wksm" });
-    expect(existsSync(path.join(home, "config.json"))).toBe(true);
+  test("is in force the next time the settings are loaded", async () => {
+    const home = temporaryFolder();
+    expect(await run(set, { key: "toolPrefix", value: "wksm" }, { home })).toMatchObject({
+      messages: [{ type: "success", text: 'toolPrefix is now "wksm"' }],
+    });
+    const settings = await loadSettings({ cwd: temporaryFolder(), env: { MEANWHILE_HOME: home }, flags: {} });
+    expect(settings.toolPrefix).toBe("wksm");
   });
 });
 

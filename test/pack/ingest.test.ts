@@ -15,8 +15,11 @@ import type { RunOptions } from "../../src/command/run.ts";
 import { Cancelled } from "../../src/errors.ts";
 import { anywhere } from "../fixtures/pack/reaches.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { readDocumentsHere } from "../helpers/read-here.ts";
 import { rounds } from "../helpers/rounds.ts";
 import { run } from "../helpers/run.ts";
+
+readDocumentsHere();
 
 let home: string;
 let folder: string;

@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
@@ -13,6 +12,7 @@ import showPriorities from "../../commands/monitor/priority/show.ts";
 import status from "../../commands/monitor/status.ts";
 import { Monitored } from "../fixtures/pack/monitored.ts";
 import { run } from "../helpers/run.ts";
+import { makeSocket } from "../helpers/unix-socket.ts";
 
 /** What each recorded file scores. */
 function scoresOf(monitored: Monitored): Record<string, number> {
@@ -131,8 +131,8 @@ describe("monitor check", () => {
       ],
     });
     expect(await explain("missing.txt")).toMatchObject({ is_monitored: true, exists: false });
-    execFileSync("mkfifo", [path.join(monitored.root, "pipe")]);
-    expect(await explain("pipe")).toMatchObject({
+    await makeSocket(path.join(monitored.root, "socket"));
+    expect(await explain("socket")).toMatchObject({
       is_monitored: false,
       exists: true,
       reason: "it is not a regular file",

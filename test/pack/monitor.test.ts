@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { mkdirSync, renameSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
@@ -9,6 +8,7 @@ import { Monitored, sha256 } from "../fixtures/pack/monitored.ts";
 import { inSession, typed } from "../fixtures/pack/reaches.ts";
 import { writeFiles } from "../helpers/home.ts";
 import { run } from "../helpers/run.ts";
+import { makeSocket } from "../helpers/unix-socket.ts";
 
 const none = { errors: [], errors_total: 0 };
 
@@ -118,8 +118,8 @@ describe("monitor sync", () => {
       );
     }
     expect(Object.keys(monitored.recorded())).toEqual(["sub/a.txt"]);
-    execFileSync("mkfifo", [path.join(monitored.root, "pipe")]);
-    expect(await refusal("pipe")).toContain("is not a regular file");
+    await makeSocket(path.join(monitored.root, "socket"));
+    expect(await refusal("socket")).toContain("is not a regular file");
   });
 
   test("of one file looks at that file", async () => {

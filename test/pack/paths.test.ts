@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { linkSync, mkdirSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
@@ -21,7 +20,11 @@ import index from "../../commands/vault/index/index.ts";
 import type { RunOptions } from "../../src/command/run.ts";
 import { anywhere, inSession, openRoots, typed } from "../fixtures/pack/reaches.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { readDocumentsHere } from "../helpers/read-here.ts";
 import { run } from "../helpers/run.ts";
+import { makeSocket } from "../helpers/unix-socket.ts";
+
+readDocumentsHere();
 
 describe("a name", () => {
   test.each([
@@ -214,12 +217,12 @@ describe("a path that came through MCP", () => {
     ]);
   });
 
-  test("of a FIFO or a socket is told apart from a file, and is not opened", async () => {
+  test("of a socket is neither a file nor a folder, and is not opened", async () => {
     const { folder, reach, home } = place();
-    execFileSync("mkfifo", [path.join(folder, "pipe.txt")]);
-    expect(reach.resolve("pipe.txt").kind).toBe("other");
-    const outcome = await run(transform, { file: "pipe.txt" }, { home, origin: { door: "mcp", folder } });
-    expect(outcome).toMatchObject({ ending: "failed", message: expect.stringContaining("pipe.txt is no file") });
+    await makeSocket(path.join(folder, "socket.txt"));
+    expect(reach.resolve("socket.txt").kind).toBe("other");
+    const outcome = await run(transform, { file: "socket.txt" }, { home, origin: { door: "mcp", folder } });
+    expect(outcome).toMatchObject({ ending: "failed", message: expect.stringContaining("socket.txt is no file") });
   });
 });
 

@@ -26,7 +26,10 @@ import type { Steps } from "../../src/command/context.ts";
 import { Cancelled } from "../../src/errors.ts";
 import { anywhere, inSession, openRoots } from "../fixtures/pack/reaches.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { readDocumentsHere } from "../helpers/read-here.ts";
 import { run } from "../helpers/run.ts";
+
+readDocumentsHere();
 
 let home: string;
 let folder: string;

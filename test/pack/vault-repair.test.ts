@@ -20,7 +20,10 @@ import repair from "../../commands/vault/repair.ts";
 import type { Answer, Question } from "../../src/command/context.ts";
 import type { RunOptions } from "../../src/command/run.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { readDocumentsHere } from "../helpers/read-here.ts";
 import { run } from "../helpers/run.ts";
+
+readDocumentsHere();
 
 interface Repaired {
   readonly plan: string;

@@ -13,7 +13,10 @@ import type { ProgressReport } from "../../src/command/context.ts";
 import { Cancelled } from "../../src/errors.ts";
 import { anywhere, typed } from "../fixtures/pack/reaches.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { readDocumentsHere } from "../helpers/read-here.ts";
 import { run } from "../helpers/run.ts";
+
+readDocumentsHere();
 
 let home: string;
 let notes: string;

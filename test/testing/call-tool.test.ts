@@ -77,12 +77,8 @@ test("The bundled commands are called by their names, too, where the folder has 
   const envelope = await callTool("config_path", {}, { commands: folder, home });
   expect(envelope.success).toBe(true);
   expect(JSON.stringify(envelope.data)).toContain(home);
-  const transformed = await callTool(
-    "wksm_transform",
-    { file_path: "README.md", engine: "markdown" },
-    { commands: folder, home, toolPrefix: "wksm" },
-  );
-  expect(transformed).toMatchObject({ success: true, data: { engine: "markdown" } });
+  const prefixed = await callTool("wksm_config_path", {}, { commands: folder, home, toolPrefix: "wksm" });
+  expect(prefixed).toMatchObject({ success: true, data: envelope.data });
   expect(await callTool("config_path", {}, { commands: folder, home, bundled: false })).toMatchObject({
     success: false,
   });
