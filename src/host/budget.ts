@@ -4,6 +4,11 @@ import type { HostLimit } from "./profiles.ts";
 export interface Budget {
   /** A plain handle is given then. */
   readonly handleAfterMs: number;
+  /**
+   * How long storing the handle may take. Then an error is sent in its place, because the task store does not respond.
+   * Undefined where the host has no hard limit.
+   */
+  readonly graceMs: number | undefined;
   /** Progress is sent at least this often, so that the host goes on waiting. */
   readonly heartbeatMs: number | undefined;
   /** Why not longer: `codex-mcp-client cuts calls after 300 s`. */
@@ -11,6 +16,7 @@ export interface Budget {
 }
 
 const maxMarginMs = 15_000;
+const minGraceMs = 1_000;
 
 /** What a host's limit means for one call. Without a progress token every limit is hard. */
 export function budgetOf(
@@ -21,13 +27,16 @@ export function budgetOf(
   const { limitMs } = limit;
   const kept = {
     handleAfterMs: keepInlineMs,
+    graceMs: undefined,
     heartbeatMs: undefined,
     why: `calls are kept open for ${toSeconds(keepInlineMs)} at most`,
   };
   if (limitMs === undefined) return kept;
   if (limit.isExtended && hasProgressToken) return { ...kept, heartbeatMs: Math.floor(limitMs / 3) };
   const handleAfterMs = limitMs - Math.min(limitMs / 4, maxMarginMs);
-  return handleAfterMs > keepInlineMs ? kept : { handleAfterMs, heartbeatMs: undefined, why: cut(limit, limitMs) };
+  if (handleAfterMs > keepInlineMs) return kept;
+  const graceMs = Math.max((limitMs - handleAfterMs) / 2, minGraceMs);
+  return { handleAfterMs, graceMs, heartbeatMs: undefined, why: cut(limit, limitMs) };
 }
 
 /** A duration in the one unit that hosts' settings are written in: `300 s`, `0.5 s`. */

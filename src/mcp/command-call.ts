@@ -31,7 +31,7 @@ import { ProgressSender, progressGapMs } from "./progress-sender.ts";
 import { canAnswer, canElicit, toAnswer, withReason } from "./questions.ts";
 import type { ClientRequest, Result } from "./request.ts";
 import type { RequestStates, Resumed } from "./request-states.ts";
-import { errorResult, toCallResult, whereItWent } from "./results.ts";
+import { describeUnstored, errorResult, toCallResult, whereItWent } from "./results.ts";
 import { isBug } from "./router.ts";
 
 export interface CommandCallOptions extends HostLimitOptions {
@@ -221,6 +221,7 @@ export class CommandCall implements CallWatcher {
       whyNoAnswer: whyNoAnswer(this.#entry.path),
       watcher: this,
       delivered: async () => void (await outbound.whenLeft(this.#request.id)),
+      arrivedAt: this.#request.arrivedAt,
       gone: this.#request.signal,
       // On 2026-07-28 over HTTP a closed stream means "cancel"; elsewhere a client that is lost has cancelled nothing.
       isLost: () => !isModernHttp && connection.closed.aborted,
@@ -280,6 +281,8 @@ export class CommandCall implements CallWatcher {
         request: this.#request,
         budget: () => budgetFor(this.#options, this.#request),
       });
+    if (ending.kind === "unstored")
+      return errorResult(describeUnstored(ending, this.#entry.toolName), this.#options.clock);
     if (ending.kind === "left")
       return errorResult(whereItWent(ending, this.#entry.toolName, this.#request.caller), this.#options.clock);
     this.#sender?.finish();

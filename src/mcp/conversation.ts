@@ -233,6 +233,7 @@ export class Conversation implements ClientConnection {
         params,
         meta,
         client: isModern ? clientOf(meta) : this.#client,
+        arrivedAt: way.arrivedAt ?? this.#served.clock.monotonic(),
       });
       this.#requests.set(id, request);
       this.#run({ method, params, isModern }, handler, request);

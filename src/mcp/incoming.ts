@@ -21,6 +21,8 @@ export interface Way {
   readonly outbound: Outbound;
   /** Over HTTP: aborted when the exchange is over, or broken. */
   readonly exchange: AbortSignal | undefined;
+  /** When the request that is being received arrived, on the monotonic clock; undefined: now. */
+  readonly arrivedAt?: number | undefined;
   /** Who asks by it, where that may differ from who began: in what they were granted. */
   readonly caller?: Caller | undefined;
   /** The request was taken back: no answer to it will come. */
@@ -34,6 +36,7 @@ interface Asked {
   readonly params: Json;
   readonly meta: Json;
   readonly client: ClientIdentity;
+  readonly arrivedAt: number;
 }
 
 /** A request of a client's. */
@@ -43,16 +46,18 @@ export class IncomingRequest implements ClientRequest {
   readonly id: Id;
   readonly client: ClientIdentity;
   readonly meta: Json;
+  readonly arrivedAt: number;
   readonly #params: Json;
   #stop: AbortController | undefined;
 
-  constructor(connection: Conversation, way: Way, { id, params, meta, client }: Asked) {
+  constructor(connection: Conversation, way: Way, { id, params, meta, client, arrivedAt }: Asked) {
     this.connection = connection;
     this.way = way;
     this.id = id;
     this.#params = params;
     this.meta = meta;
     this.client = client;
+    this.arrivedAt = arrivedAt;
     const { progressToken } = meta;
     if (progressToken !== undefined && typeof progressToken !== "string" && !Number.isSafeInteger(progressToken))
       throw badParams("`_meta.progressToken` must be a text or a whole number.");

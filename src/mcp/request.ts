@@ -78,6 +78,8 @@ export interface ClientRequest {
   readonly connection: ClientConnection;
   readonly door: "stdio" | "http";
   readonly meta: Json;
+  /** When its bytes arrived, on the monotonic clock. A host counts its limit from about then. */
+  readonly arrivedAt: number;
   readonly progressToken: string | number | undefined;
   /** Answers to questions that an earlier call was sent back with, and the state that leads back to it. */
   readonly inputResponses: Json;

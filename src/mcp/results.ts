@@ -75,3 +75,10 @@ export function whereItWent(left: CallEnding & { kind: "left" }, toolName: strin
     : "so its outcome will not be known here; check what it has done before you call again";
   return `The server is stopping, and ${toolName} could not be made a task, ${advice}.`;
 }
+
+/** The error for a call whose host would give up before the task store responds. */
+export function describeUnstored({ hasStarted }: CallEnding & { kind: "unstored" }, toolName: string): string {
+  return hasStarted
+    ? `${toolName} is still running, but it could not be stored as a task, because the task store does not respond. Do not call it again now: it becomes one of your tasks as soon as the store is back.`
+    : `${toolName} was not started, because the task store does not respond. Call it again later.`;
+}

@@ -30,8 +30,7 @@ export function listenFor(
   { mail, worker, clock, timing }: Listening,
 ): () => void {
   const { gone, dropped, watcher } = request;
-  const cancelLate =
-    decision.deferAfterMs === undefined ? undefined : clock.after(decision.deferAfterMs, () => mail.put("late"));
+  const cancelLate = startDeferralTimer(request, decision, { mail, clock });
   const onGone = () => mail.put(request.isLost() ? "lost" : "cancelled");
   const onDropped = () => mail.put("lost");
   const onLeaving = () => mail.put("leaving");
@@ -57,6 +56,23 @@ export function listenFor(
     gone.removeEventListener("abort", onGone);
     dropped?.removeEventListener("abort", onDropped);
   };
+}
+
+/**
+ * Adds "late" to the queue when the time for an inline answer is up, counted from the arrival of the request. A request
+ * that is past its time already (its command blocked the event loop, or a search in the store took long) gets the event
+ * in this tick, after "ended" if its run has ended by then. Returns a function that cancels the timer.
+ */
+function startDeferralTimer(
+  { arrivedAt }: CallRequest,
+  { deferAfterMs }: Inline,
+  { mail, clock }: Pick<Listening, "mail" | "clock">,
+): (() => void) | undefined {
+  if (deferAfterMs === undefined) return undefined;
+  const elapsedMs = arrivedAt === undefined ? 0 : clock.monotonic() - arrivedAt;
+  if (elapsedMs < deferAfterMs) return clock.after(deferAfterMs - elapsedMs, () => mail.put("late"));
+  queueMicrotask(() => mail.put("late"));
+  return undefined;
 }
 
 /** Events in the order they came, for one reader. */

@@ -61,6 +61,8 @@ export interface CallRequest {
   /** Why a question finds nobody, where calls are not deferred. */
   readonly whyNoAnswer: string;
   readonly watcher: CallWatcher;
+  /** When the request arrived, on the monotonic clock; the deferral is timed from then. Undefined: now. */
+  readonly arrivedAt?: number;
   /** Resolves when the answer to this request has been written, or cannot be any more; asked before it is answered. */
   readonly delivered?: () => Promise<void>;
   /** The client wants it no longer, or, when `isLost` says so, is gone: then its call runs on. */
@@ -79,6 +81,8 @@ export type CallEnding =
       readonly note: string | undefined;
     }
   | { readonly kind: "asked"; readonly task: Task }
+  /** The host is about to give up, and the task store does not respond: neither result nor handle. */
+  | { readonly kind: "unstored"; readonly hasStarted: boolean }
   /**
    * The process leaves, and this client takes neither a task nor a handle: where its call went, or that it could not be
    * kept.

@@ -3,6 +3,7 @@ import type { Question } from "../command/context.ts";
 import type { Outcome } from "../command/outcome.ts";
 import { Cancelled, CommandError, isStoreError, ShuttingDown } from "../errors.ts";
 import type { Logger } from "../log.ts";
+import { AnswerDeadlines } from "./answer-deadline.ts";
 import { Bells, type CallEvent, handOutReasons, listenFor, Mailbox } from "./call-events.ts";
 import {
   type CallEnding,
@@ -14,7 +15,7 @@ import {
 } from "./call-request.ts";
 import { createHere, createOnRecord, elsewhere, whyOnRecord } from "./create-here.ts";
 import { Decisions, type Inline, nothingDeferred } from "./decisions.ts";
-import type { Decision, DeferralRules } from "./deferral.ts";
+import { type Decision, type DeferralRules, defaultDeferral } from "./deferral.ts";
 import { dismissUnanswerable } from "./dismiss-unanswerable.ts";
 import { EndedCall, type EndedCallOptions } from "./ended-call.ts";
 import type { Engine } from "./engine.ts";
@@ -40,6 +41,9 @@ export interface CallsOptions {
   readonly deferral?: DeferralRules | undefined;
 }
 
+/** How long a call that could not be converted to a task waits before it tries again. */
+const deferralRetryMs = 1_000;
+
 /**
  * Answers calls: while the client waits where that is short, as a task where it is not. Stands above the engine, which
  * knows nothing of it.
@@ -50,9 +54,12 @@ export class Calls {
   readonly #held = new Shares(callPlaces);
   readonly #long = new Bells();
   readonly #decisions: Decisions;
+  readonly #deadlines: AnswerDeadlines;
 
   constructor(options: CallsOptions) {
     this.#options = options;
+    const { clock, log, deferral = defaultDeferral } = options;
+    this.#deadlines = new AnswerDeadlines({ clock, log, keepInlineMs: deferral.keepInlineMs });
     this.#decisions = new Decisions(options.deferral);
     this.engine = options.engine;
   }
@@ -70,12 +77,13 @@ export class Calls {
 
   #answer(request: CallRequest, outlook: Outlook): CallEnding | Promise<CallEnding> {
     const decision = this.#decisions.decide(request, outlook);
-    if (decision.kind === "now") return this.#defer(request, decision, outlook);
+    const guard = (ending: Promise<CallEnding>) => this.#deadlines.guard(ending, request, decision);
+    if (decision.kind === "now") return guard(this.#defer(request, decision, outlook));
     this.#refuseTooMany(request.caller);
     const why = whyOnRecord(request, this.#options.worker);
-    if (why !== undefined) return this.#runOnRecord(request, decision, why);
+    if (why !== undefined) return guard(this.#runOnRecord(request, decision, why));
     return this.#options.engine.mayJoin(request)
-      ? this.#joinOrRun(request, decision, outlook)
+      ? guard(this.#joinOrRun(request, decision, outlook))
       : this.#run(request, decision, outlook);
   }
 
@@ -105,6 +113,7 @@ export class Calls {
     const equal = await this.#options.engine.findEqual(request);
     if (equal !== undefined) return await this.#follow(equal, request, decision, this.#joined(equal, false));
     this.#refuseWhenLeaving();
+    this.#deadlines.refuseIfPassed(request);
     return await this.#run(request, decision, outlook);
   }
 
@@ -174,7 +183,12 @@ export class Calls {
     return this.#toEnded({ outcome });
   }
 
-  async #hold(call: HeldCall, request: CallRequest, decision: Inline): Promise<CallEnding> {
+  #hold(call: HeldCall, request: CallRequest, decision: Inline): Promise<CallEnding> {
+    this.#deadlines.noteStart(request);
+    return this.#deadlines.guard(this.#holdUntilAnswered(call, request, decision), request, decision);
+  }
+
+  async #holdUntilAnswered(call: HeldCall, request: CallRequest, decision: Inline): Promise<CallEnding> {
     const { worker, clock } = this.#options;
     const mail = new Mailbox();
     worker.holdCall(call, (event) => this.#long.pass(event, call, mail));
@@ -193,8 +207,10 @@ export class Calls {
 
   async #untilAnswered(call: HeldCall, mail: Mailbox, request: CallRequest, decision: Inline): Promise<CallEnding> {
     let isCancelled = false;
+    let cancelRetry = () => {};
     for (;;) {
       const event = await mail.next();
+      cancelRetry();
       if (event === "ended") return this.#ended(call, await call.outcome, request);
       isCancelled ||= event === "cancelled";
       if (event === "cancelled") call.stop(new Cancelled());
@@ -204,6 +220,8 @@ export class Calls {
       const why = how === "elicit" ? undefined : handOutReasons[event]?.(decision);
       const handedOut = why === undefined ? undefined : await this.#handOut(call, request, why);
       if (handedOut === undefined && event === "leaving") return await this.#leaveUnkept(call, request);
+      if (event === "late" && handedOut === undefined)
+        cancelRetry = this.#options.clock.after(deferralRetryMs, () => mail.put("late"));
       if (handedOut === undefined) continue;
       const task = await dismissUnanswerable(handedOut, request, this.#options.engine);
       await this.#cancelTakenBack(task, request, false);

@@ -53,8 +53,9 @@ export class LineTransport implements Way, Outbound {
   /** Requests that stand until somebody ends them: nobody waits for their answer. */
   readonly #standing = new Set<string | number>();
   readonly #outbox: Outbox;
-  /** What has come and waits for its turn. */
-  readonly #chunks: Buffer[] = [];
+  /** Chunks that were read and not yet parsed, with the time of their arrival. */
+  readonly #chunks: { readonly bytes: Buffer; readonly arrivedAt: number }[] = [];
+  #arrivedAt = 0;
   #lines: Iterator<Buffer | "tooLong"> | undefined;
   #aTurn = messagesATurn;
   #leftThisTurn = messagesATurn;
@@ -105,6 +106,11 @@ export class LineTransport implements Way, Outbound {
     return this;
   }
 
+  /** The arrival of the message that `onMessage` is being called with. */
+  get arrivedAt(): number {
+    return this.#arrivedAt;
+  }
+
   send(message: Message): void {
     if (this.#isClosed) return;
     const { method, id } = message;
@@ -146,7 +152,7 @@ export class LineTransport implements Way, Outbound {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    this.#chunks.push(chunk);
+    this.#chunks.push({ bytes: chunk, arrivedAt: this.#options.clock.monotonic() });
     if (!this.#waitsForTurn) this.#receiveSome();
   };
 
@@ -186,8 +192,9 @@ export class LineTransport implements Way, Outbound {
       const next = this.#lines?.next();
       if (next !== undefined && next.done !== true) return next.value;
       const chunk = this.#chunks.shift();
-      this.#lines = chunk === undefined ? undefined : this.#splitter.push(chunk);
+      this.#lines = chunk === undefined ? undefined : this.#splitter.push(chunk.bytes);
       if (chunk === undefined) return undefined;
+      this.#arrivedAt = chunk.arrivedAt;
     }
   }
 

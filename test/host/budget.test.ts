@@ -80,6 +80,7 @@ describe("a budget", () => {
   test("takes every limit for hard without a progress token", () => {
     expect(budgetOf(tool({ limitMs: 180_000, isExtended: true }), false)).toEqual({
       handleAfterMs: 165_000,
+      graceMs: 7_500,
       heartbeatMs: undefined,
       why: "a-host cuts calls after 180 s without progress, and this one has no progress token",
     });

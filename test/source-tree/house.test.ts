@@ -9,12 +9,12 @@ const sources = globSync("src/**/*.ts", { cwd: root }).sort();
 const textOf = (file: string) => readFileSync(path.join(root, file), "utf8");
 
 describe("a file has one idea, and a function fits a screen", () => {
-  test("the linter refuses files over 350 lines and functions over 60", () => {
+  test("the linter refuses files over 600 lines and functions over 60", () => {
     expect(JSON.parse(textOf(".oxlintrc.json"))).toMatchObject({
       overrides: [
         {
           files: ["src/**", "commands/**"],
-          rules: { "max-lines": ["error", { max: 350 }], "max-lines-per-function": ["error", { max: 60 }] },
+          rules: { "max-lines": ["error", { max: 600 }], "max-lines-per-function": ["error", { max: 60 }] },
         },
       ],
     });

@@ -181,7 +181,7 @@ export class FollowUpTools {
     const { leaving } = engine;
     const waitMs = Math.min(
       (input.wait_seconds ?? Number.POSITIVE_INFINITY) * 1000,
-      handleAfterMs,
+      handleAfterMs - (clock.monotonic() - call.request.arrivedAt),
       leaving.aborted ? leavingWaitMs : Number.POSITIVE_INFINITY,
     );
     const stop = new AbortController();

@@ -26,6 +26,7 @@ export interface EventCarrier extends Outbound {
   readonly isOver: boolean;
   readonly isStream: boolean;
   readonly exchange: AbortSignal | undefined;
+  readonly arrivedAt?: number | undefined;
   /** Events follow; `first` leaves with the head. */
   openStream(headers: Readonly<Record<string, string>> | undefined, first: string): void;
   /** Events that are all there is. */
@@ -61,6 +62,11 @@ export class EventWay implements Way {
 
   get exchange(): AbortSignal | undefined {
     return this.#carrier?.exchange;
+  }
+
+  /** When the request arrived that this stream answers; undefined for a stream that answers none. */
+  get arrivedAt(): number | undefined {
+    return this.#carrier?.arrivedAt;
   }
 
   /** Somebody reads what is sent. */

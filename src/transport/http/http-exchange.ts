@@ -33,6 +33,8 @@ interface HttpExchangeOptions {
 export class HttpExchange implements Way, Outbound {
   readonly #response: DoorResponse;
   readonly #options: HttpExchangeOptions;
+  /** When the head of the request arrived. */
+  readonly arrivedAt: number;
   #backlog: Backlog | undefined;
   #writer: PartWriter | undefined;
   #gone: AbortController | undefined;
@@ -44,6 +46,7 @@ export class HttpExchange implements Way, Outbound {
     const { response } = options;
     this.#options = options;
     this.#response = response;
+    this.arrivedAt = options.clock.monotonic();
     response.once("close", () => {
       options.streams.delete(this);
       if (this.isBroken) this.#gone?.abort();
