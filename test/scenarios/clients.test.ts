@@ -1,16 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import {
-  connect,
-  followUps,
-  modernV2,
-  newestV1,
-  type Sdk,
-  sdks,
-  type TestClient,
-  type TransportName,
-} from "../helpers/clients.ts";
+import { connect, followUps, type Sdk, sdks, type TestClient, type TransportName } from "../helpers/clients.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { startHttp, waitFor } from "../helpers/meanwhile.ts";
 
