@@ -1,6 +1,6 @@
 import { CommandError, ProtocolError } from "../errors.ts";
 import type { Answer, Origin, Question } from "./context.ts";
-import type { ForeignRequest, JsonObject } from "./foreign.ts";
+import { type ForeignRequest, type JsonObject, withoutReservedMeta } from "./foreign.ts";
 import { noFields, toForm } from "./foreign-form.ts";
 import { maxResultBytes } from "./result-json.ts";
 
@@ -64,7 +64,8 @@ export function refuseRequest(request: ForeignRequest, { name, origin }: { name:
 }
 
 /** For a door that shows it to a person; what is meant for a client alone has no form. */
-export function toQuestion(request: ForeignRequest, key?: string): Question {
+export function toQuestion(given: ForeignRequest, key?: string): Question {
+  const request = { ...given, params: withoutReservedMeta(given.params) };
   return {
     message: wordsOf(request),
     schema: isForm({ request }) ? toForm(request.params.requestedSchema) : noFields,

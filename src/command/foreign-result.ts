@@ -1,5 +1,5 @@
 import { nextTurn } from "../clock.ts";
-import type { JsonObject } from "./foreign.ts";
+import { type JsonObject, withoutReservedMeta } from "./foreign.ts";
 import type { Outcome } from "./outcome.ts";
 import type { Recorder } from "./recorder.ts";
 import { isHeavyTurn, toJson } from "./result-json.ts";
@@ -10,8 +10,9 @@ interface AnsweredBy {
   readonly record: Recorder;
 }
 
-/** The result of somebody else's tool as an outcome: nothing of it is checked, changed or left out. */
-export function toForeignOutcome(result: JsonObject, by: AnsweredBy): Outcome | Promise<Outcome> {
+/** The result of a tool of another server as an outcome, unchecked and unchanged but for the reserved `_meta` keys. */
+export function toForeignOutcome(given: JsonObject, by: AnsweredBy): Outcome | Promise<Outcome> {
+  const result = withoutReservedMeta(given);
   const room = roomFor(result, by.options);
   return room === undefined ? toOutcome(result, by) : writeLater(room, result, by);
 }

@@ -7,6 +7,22 @@ import type { JsonSchema, Schema } from "./schema.ts";
 
 export type JsonObject = { readonly [key: string]: unknown };
 
+/** The `_meta` keys of this server: its own, and the one that ties a message to one of its tasks. */
+const reservedKey = /^(meanwhile\/.*|io\.modelcontextprotocol\/related-task)$/;
+
+/**
+ * Removes this server's `_meta` keys from the result or the params that another server sent. A client would take them
+ * as this server's: its task ID, its deadline for an answer. Returns the same object where there is nothing to remove.
+ */
+export function withoutReservedMeta(sent: JsonObject): JsonObject {
+  const { _meta, ...others } = sent;
+  if (typeof _meta !== "object" || _meta === null || Array.isArray(_meta)) return sent;
+  const all = Object.entries(_meta);
+  const allowed = all.filter(([key]) => !reservedKey.test(key));
+  if (allowed.length === all.length) return sent;
+  return allowed.length === 0 ? others : { ...sent, _meta: Object.fromEntries(allowed) };
+}
+
 /** What a server asks of the client whose call it works on: a form, a link, the client's model, its folders. */
 export interface ForeignRequest {
   readonly method: string;

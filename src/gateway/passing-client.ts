@@ -1,3 +1,4 @@
+import { withoutReservedMeta } from "../command/foreign.ts";
 import type { GuestClient } from "../mcp/guest-client.ts";
 import type { AskLimits, ClientRequest } from "../mcp/request.ts";
 import { fieldsOf, type Json } from "../wire/json.ts";
@@ -50,11 +51,22 @@ export class PassingClient implements GuestClient {
   }
 }
 
-/** What of a result is about the hop it came by. */
+/** Removes from a result what belongs to the connection to the upstream, and this server's own `_meta` keys. */
 export function withoutHop(result: Json): Json {
-  const { resultType: _kind, ttlMs: _ttl, cacheScope: _scope, ...rest } = result;
+  const { resultType: _kind, ttlMs: _ttl, cacheScope: _scope, ...rest } = withoutReservedMeta(result);
   if (fieldsOf(rest._meta)[metaKeys.serverInfo] === undefined) return rest;
   const { [metaKeys.serverInfo]: _who, ...meta } = fieldsOf(rest._meta);
   const { _meta, ...others } = rest;
   return Object.keys(meta).length === 0 ? others : { ...others, _meta: meta };
+}
+
+/** An `input_required` result as a client may get it: without this server's `_meta` keys, also in its questions. */
+export function toOwnInputRequired(result: Json): Json {
+  const { inputRequests } = result;
+  if (inputRequests === undefined) return withoutReservedMeta(result);
+  const requests = Object.entries(fieldsOf(inputRequests)).map(([key, request]) => {
+    const { params, ...rest } = fieldsOf(request);
+    return [key, { ...rest, ...(params !== undefined && { params: withoutReservedMeta(fieldsOf(params)) }) }] as const;
+  });
+  return { ...withoutReservedMeta(result), inputRequests: Object.fromEntries(requests) };
 }

@@ -1,6 +1,5 @@
-import { TakenBack } from "../command/foreign.ts";
+import { TakenBack, withoutReservedMeta } from "../command/foreign.ts";
 import { CommandError, ProtocolError, RpcCode } from "../errors.ts";
-import { withoutOwnTask } from "../mcp/guest-answer.ts";
 import type { GuestClient } from "../mcp/guest-client.ts";
 import type { ClientConnection } from "../mcp/request.ts";
 import { toRpcError } from "../mcp/router.ts";
@@ -47,7 +46,7 @@ export class UpstreamAsks {
       const whom = asking.whom ?? ableTo(method, asking.owner);
       if (whom === undefined) throw new ProtocolError(RpcCode.Method, nobody);
       const options = { signal: asked.signal, timeoutMs: askLimitMs };
-      this.#reply({ id, result: (await whom.ask(method, withoutOwnTask(params), options)) as Json });
+      this.#reply({ id, result: (await whom.ask(method, withoutReservedMeta(params), options)) as Json });
     } catch (error) {
       // One that was taken back wants no answer.
       if (!(asked.signal.reason instanceof TakenBack)) this.#refuse(id, method, error);

@@ -2,7 +2,6 @@ import { systemClock } from "../clock.ts";
 import { type ForeignRequest, type JsonObject, type Relay, ServerGone } from "../command/foreign.ts";
 import { CommandError, messageOf, ProtocolError, RpcCode, ShuttingDown } from "../errors.ts";
 import { createFirstNumber } from "../ids.ts";
-import { withoutOwnTask } from "../mcp/guest-answer.ts";
 import { linksIn } from "../mcp/guest-calls.ts";
 import type { GuestClient } from "../mcp/guest-client.ts";
 import { RunClient } from "../mcp/run-client.ts";
@@ -236,7 +235,7 @@ export class UpstreamCall {
     try {
       const terms = { relay: this.#relay, client: this.#client, upstream: this.#tool.upstream };
       if (task.era === "modern") return withoutHop(await followModern(connection, task, terms));
-      return withoutOwnTask(await followLegacy(connection, task, terms));
+      return await followLegacy(connection, task, terms);
     } catch (error) {
       if (this.#relay.signal.aborted || !(error instanceof ConnectionError)) throw error;
       throw new ServerGone(this.#tool.upstream, this.#lost(error));

@@ -1,8 +1,9 @@
 import type { StreamMark } from "../client/connection/http-link.ts";
 import { type Clock, systemClock } from "../clock.ts";
+import { withoutReservedMeta } from "../command/foreign.ts";
 import { messageOf } from "../errors.ts";
 import type { Logger } from "../log.ts";
-import { toAnswered, withoutOwnTask } from "../mcp/guest-answer.ts";
+import { toAnswered } from "../mcp/guest-answer.ts";
 import { GuestAudience } from "../mcp/guest-audience.ts";
 import type { GuestClient } from "../mcp/guest-client.ts";
 import { type GuestEra, hangUpNotice } from "../mcp/guest-host.ts";
@@ -301,7 +302,7 @@ export class UpstreamConnection {
     if (method === "notifications/tasks/status" || method === "notifications/tasks")
       return void this.onTaskStatus?.(params);
     if (method === "notifications/progress") return void this.#hearProgress(method, params);
-    (this.#clientOf(about) ?? this.#terms.owner)?.notify(method, withoutOwnTask(params));
+    (this.#clientOf(about) ?? this.#terms.owner)?.notify(method, withoutReservedMeta(params));
   }
 
   #hearProgress(method: string, params: Json): void {

@@ -5,7 +5,7 @@ import { badParams } from "../mcp/params.ts";
 import type { Result } from "../mcp/request.ts";
 import { excerptOf, fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
 import { ConnectionError } from "../wire/peer-errors.ts";
-import { PassingClient, passedParams, withoutHop } from "./passing-client.ts";
+import { PassingClient, passedParams, toOwnInputRequired, withoutHop } from "./passing-client.ts";
 import { forClients } from "./upstream.ts";
 import type { UpstreamConnection } from "./upstream-connection.ts";
 import { listFor } from "./upstream-lists.ts";
@@ -112,7 +112,7 @@ export class UpstreamView implements GuestView {
       throw new ProtocolError(RpcCode.Internal, `The upstream ${name} was lost in ${method}. ${error.message}`);
     });
     // What it asks for is for the client to answer, who has to see it.
-    return result.resultType === "input_required" ? result : withoutHop(result);
+    return result.resultType === "input_required" ? toOwnInputRequired(result) : withoutHop(result);
   }
 
   get #known() {

@@ -3,7 +3,6 @@ import { ProtocolError, RpcCode } from "../errors.ts";
 import { weigh } from "../task/weigh.ts";
 import { excerptOf, fieldsOf, isObject, type Json, listOf, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
-import { metaKeys } from "../wire/request-envelope.ts";
 import type { Result } from "./request.ts";
 
 /** So many pages of a list are read to know what is in it. */
@@ -33,14 +32,6 @@ export function toAnswered({ result, error }: Message, method: string, params: J
 
 export function toError({ code, message, data }: NonNullable<Message["error"]>): ProtocolError {
   return new ProtocolError(code, message, data);
-}
-
-/** The guest's own task, which we follow for its caller, is nobody's else: the caller has at most one of ours. */
-export function withoutOwnTask(sent: Json): Json {
-  if (!isObject(sent._meta) || sent._meta[metaKeys.relatedTask] === undefined) return sent;
-  const { _meta, ...others } = sent;
-  const { [metaKeys.relatedTask]: _own, ...meta } = _meta as Json;
-  return { ...others, ...(Object.keys(meta).length > 0 && { _meta: meta }) };
 }
 
 /** Megabytes that a client sent as a name are not sent back to it. */

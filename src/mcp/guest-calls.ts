@@ -4,7 +4,6 @@ import type { Id } from "../wire/in-flight.ts";
 import { fieldsOf, isObject, type Json, listOf, textOf } from "../wire/json.ts";
 import { toEnvelope } from "../wire/request-envelope.ts";
 import type { Guest } from "./guest.ts";
-import { withoutOwnTask } from "./guest-answer.ts";
 import type { GuestClient } from "./guest-client.ts";
 import type { Guests } from "./guests.ts";
 import { toRpcError } from "./router.ts";
@@ -105,7 +104,7 @@ class GuestCall {
     // What works on it was begun by a request that is answered by now, and goes on in its name.
     const forget = this.#guest.worksOn(begun, this.#client);
     try {
-      return withoutOwnTask(await this.#guest.request("tasks/result", { taskId }, this.#client));
+      return await this.#guest.request("tasks/result", { taskId }, this.#client);
     } finally {
       forget();
       this.#relay.signal.removeEventListener("abort", onAbort);

@@ -1,4 +1,4 @@
-import { TakenBack } from "../command/foreign.ts";
+import { TakenBack, withoutReservedMeta } from "../command/foreign.ts";
 import { CommandError, ProtocolError, RpcCode } from "../errors.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
@@ -7,7 +7,7 @@ import { fieldsOf, type Json, listOf, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
 import { metaKeys, toEnvelope, withoutEnvelope } from "../wire/request-envelope.ts";
 import { legacyRevision } from "../wire/revisions.ts";
-import { readAllPages, toAnswered, toError, withoutOwnTask } from "./guest-answer.ts";
+import { readAllPages, toAnswered, toError } from "./guest-answer.ts";
 import { GuestAudience, type Hearing } from "./guest-audience.ts";
 import { extraOf, type GuestClient, nobody, unclear } from "./guest-client.ts";
 import type { GuestEra, GuestOptions } from "./guest-host.ts";
@@ -286,7 +286,7 @@ export class Guest implements GuestView {
       if (method === "ping") return void this.#pair.deliver({ id, result: {} });
       const whom = this.#clientOf(about) ?? this.#way;
       if (whom === undefined) throw new ProtocolError(RpcCode.Method, nobody);
-      this.#pair.deliver({ id, result: (await whom.ask(method, withoutOwnTask(params), options)) as Json });
+      this.#pair.deliver({ id, result: (await whom.ask(method, withoutReservedMeta(params), options)) as Json });
     } catch (error) {
       // What a person or a client says no to is told to whoever asked.
       const isNo = error instanceof CommandError;
@@ -330,7 +330,7 @@ export class Guest implements GuestView {
     const client = this.#clients.get(params.progressToken as Id) ?? this.#clientOf(about);
     // By its token, which is ours, nobody else could know what it belongs to.
     if (client === undefined && method === "notifications/progress") return;
-    (client ?? this.#opening.connection)?.notify(method, withoutOwnTask(params));
+    (client ?? this.#opening.connection)?.notify(method, withoutReservedMeta(params));
   }
 
   /** What has changed is known here before anybody is told of it. */

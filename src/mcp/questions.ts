@@ -1,5 +1,6 @@
 import { toTimestamp } from "../clock.ts";
 import type { Answer, Question } from "../command/context.ts";
+import type { JsonObject } from "../command/foreign.ts";
 import { capabilityFor, isForm, isForPerson, isLink } from "../command/foreign-question.ts";
 import { ProtocolError, RequestError } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
@@ -39,9 +40,9 @@ export async function askClient(
     return toAnswer(await on.ask("elicitation/create", params, limits));
   }
   const { method, params } = request;
-  const tied = related === undefined ? params : { ...params, _meta: { ...fieldsOf(params._meta), ...related } };
   try {
-    return toAnswer(await on.ask(method, tied, limits), question);
+    const sent = related === undefined ? params : addOwnMeta(params, question, related);
+    return toAnswer(await on.ask(method, sent, limits), question);
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error;
     const { code, message, data } = error;
@@ -87,6 +88,19 @@ export function toInputRequest(question: UntilQuestion): Json {
     method: "elicitation/create",
     params: { mode: "form", message, requestedSchema: schema, ...(_meta && { _meta }) },
   };
+}
+
+/** An open question of a task, with its deadline also where another server asks it. */
+export function toTaskInputRequest(question: UntilQuestion): Json {
+  const { request } = question;
+  if (request === undefined) return toInputRequest(question);
+  return { method: request.method, params: addOwnMeta(request.params, question, {}) };
+}
+
+/** Adds this server's `_meta` keys to what another server asks in a task. */
+function addOwnMeta(params: JsonObject, question: UntilQuestion, related: Record<string, unknown>): JsonObject {
+  const own = { ...related, ...(isForPerson(question) && deadlineOf(question)) };
+  return Object.keys(own).length === 0 ? params : { ...params, _meta: { ...fieldsOf(params._meta), ...own } };
 }
 
 /** By when it has to be answered, for a client that shows it. */

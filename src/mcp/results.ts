@@ -45,11 +45,7 @@ export function toCallResult(given: Outcome, command: Pick<Command, "envelope"> 
 function passedOn(result: JsonObject, { taskId, note }: AboutCall): Result {
   if (taskId === undefined && note === undefined) return result;
   const theirs = fieldsOf(result._meta);
-  const call = {
-    ...fieldsOf(theirs["meanwhile/call"]),
-    ...(taskId !== undefined && { taskId }),
-    ...(note !== undefined && { note: note.text }),
-  };
+  const call = { ...(taskId !== undefined && { taskId }), ...(note !== undefined && { note: note.text }) };
   return { ...result, _meta: { ...theirs, "meanwhile/call": call } };
 }
 

@@ -8,7 +8,7 @@ import { statusLine } from "../task/status-line.ts";
 import { type EndedTask, isTerminal, openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
 import { outcomeOf } from "../task/task-outcome.ts";
 import { metaKeys } from "../wire/request-envelope.ts";
-import { toInputRequest } from "./questions.ts";
+import { toTaskInputRequest } from "./questions.ts";
 import type { Result } from "./request.ts";
 import { toCallResult } from "./results.ts";
 
@@ -101,7 +101,7 @@ export function toDetailedTask(
   if (!isTerminal(task)) {
     const asked = openQuestions(task).filter(facts.canAnswer);
     if (asked.length === 0) return wire as Result;
-    const inputRequests = Object.fromEntries(asked.map((question) => [question.key, toInputRequest(question)]));
+    const inputRequests = Object.fromEntries(asked.map((question) => [question.key, toTaskInputRequest(question)]));
     return { ...wire, inputRequests } as Result;
   }
   const error = rpcErrorOf(task);

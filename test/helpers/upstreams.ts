@@ -23,6 +23,7 @@ type CommonMode =
   | "late-task"
   | "backwards-progress"
   | "unasked"
+  | "forging"
   | "gated"
   | "gated-deaf"
   | "gated-tasks"

@@ -56,6 +56,11 @@ async function serve(
 const heardIn = (result: unknown) => ((result as Fields).structuredContent as Fields).heard;
 const all = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
 
+/** What a task's question says of its end beside the words of its server, where a person is asked. */
+function deadlineOf(method: string): Fields | undefined {
+  return method === "elicitation/create" ? { "meanwhile/answerUntil": "2026-07-29T00:00:00.000Z" } : undefined;
+}
+
 /** Answers the next request of the server's by this method, whenever it comes. */
 async function answerNext(server: ForeignServer, client: WireClient, method: string, result: Fields): Promise<Message> {
   const asked = await moving(server.clock, client.comes(method));
@@ -88,7 +93,7 @@ describe.each(kinds)("%s is asked for word for word, and its answer is the clien
     const { task } = await server.settled(client.call("asks", {}, { task: {} }));
     const result = client.request("tasks/result", { taskId: task?.taskId });
     const asked = await answerNext(server, client, request.method, answer);
-    const tied = { [related]: { taskId: task?.taskId } };
+    const tied = { [related]: { taskId: task?.taskId }, ...deadlineOf(request.method) };
     expect(asked.params).toEqual({ ...request.params, _meta: { ...(request.params as Fields)._meta, ...tied } });
     expect(heardIn((await server.settled(result)).result)).toEqual([answer]);
     expect(client.of(request.method)).toHaveLength(1);
@@ -114,7 +119,10 @@ describe.each(kinds)("%s is asked for word for word, and its answer is the clien
     const { taskId } = await server.settled(client.call("asks"));
     const { result } = await server.settled(client.request("tasks/get", { taskId }));
     expect(result?.status).toBe("input_required");
-    expect(JSON.stringify(result?.inputRequests)).toBe(JSON.stringify({ user_name: request }));
+    const deadline = deadlineOf(request.method);
+    const _meta = deadline && { ...(request.params as Fields)._meta, ...deadline };
+    const expected = { method: request.method, params: { ...request.params, ...(_meta && { _meta }) } };
+    expect(JSON.stringify(result?.inputRequests)).toBe(JSON.stringify({ user_name: expected }));
     await server.settled(client.request("tasks/update", { taskId, inputResponses: { user_name: answer } }));
     await server.settled(server.engine.wait("local", taskId ?? ""));
     const { result: ended } = await server.settled(client.request("tasks/get", { taskId }));
