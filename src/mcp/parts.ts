@@ -1,3 +1,4 @@
+import type { Caller } from "../command/caller.ts";
 import type { JsonSchema } from "../command/schema.ts";
 import type { Json } from "../wire/json.ts";
 import type { OwnCompletions } from "./completions.ts";
@@ -38,9 +39,9 @@ export interface ToolCall {
 
 /** Resources of our own. */
 export interface OwnResources {
-  list(): readonly Record<string, unknown>[];
-  /** Undefined when there is none of that address. */
-  read(uri: string): Promise<Result> | undefined;
+  list(caller: Caller): readonly Record<string, unknown>[];
+  /** Undefined when this caller sees no resource of that URI. */
+  read(uri: string, caller: Caller): Promise<Result> | undefined;
 }
 
 /** How a server introduces itself. */

@@ -4,7 +4,10 @@ import type { Result } from "./request.ts";
 
 const statsUri = "meanwhile://stats";
 
-/** What clients can read about the server itself: how long its commands take, over all callers. */
+/**
+ * Resources about the server itself: how long its commands take, over all callers. Callers whom `identify` names do not
+ * see them, because the durations of others are none of their business.
+ */
 export function createResources(readStats: () => Promise<readonly CommandStats[]>): OwnResources {
   const stats = {
     uri: statsUri,
@@ -14,8 +17,8 @@ export function createResources(readStats: () => Promise<readonly CommandStats[]
     mimeType: "application/json",
   };
   return {
-    list: () => [stats],
-    read: (uri) => (uri === statsUri ? readAsJson(readStats) : undefined),
+    list: (caller) => (caller.kind === "token" ? [] : [stats]),
+    read: (uri, caller) => (uri === statsUri && caller.kind !== "token" ? readAsJson(readStats) : undefined),
   };
 }
 

@@ -129,12 +129,12 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
       };
       return whenKnown(request, call);
     },
-    "resources/list": listed("resources", () => resources?.list() ?? []),
+    "resources/list": listed("resources", ({ caller }) => resources?.list(caller) ?? []),
     "resources/templates/list": listed("resourceTemplates", () => []),
     "resources/read": (params, request) => {
       const uri = textParam(params, "uri");
       const missing = badParams(`Resource not found: ${excerptOf(uri)}`, { uri: excerptOf(uri) });
-      return resources?.read(uri) ?? askGuest("resources/read", params, request, missing);
+      return resources?.read(uri, request.caller) ?? askGuest("resources/read", params, request, missing);
     },
     ...(prompts !== undefined && {
       "prompts/list": listed("prompts", async (request) => {

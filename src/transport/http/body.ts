@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { RequestError, RpcCode } from "../../errors.ts";
 import { maxBodyBytes, weighParsed } from "../../wire/frames.ts";
-import { isObject } from "../../wire/json.ts";
+import { excerptOf, isObject } from "../../wire/json.ts";
 import { HttpRefusal } from "./http-refusal.ts";
 
 /** A client that is still sending reads no answer, so what is too large is read on, up to here, and dropped. */
@@ -28,8 +28,36 @@ export interface BodyListener {
   onError(error: unknown): void;
 }
 
+/**
+ * Throws a 415 refusal for a body that declares a content coding or a charset that we do not decode. Only `identity`
+ * and UTF-8 (with its subset US-ASCII) are read.
+ */
+function refuseUndecodable({ encoding, type }: { readonly encoding: string; readonly type: string }): void {
+  const coding = encoding.split(",").find((name) => !["", "identity"].includes(name.trim().toLowerCase()));
+  if (coding !== undefined) throw undecodable(coding.trim());
+  refuseCharset(type);
+}
+
+function undecodable(coding: string): HttpRefusal {
+  const text = `Content-Encoding "${excerptOf(coding)}" is not decoded; send the body as it is.`;
+  return new HttpRefusal(415, text, { headers: { "accept-encoding": "identity" } });
+}
+
+function refuseCharset(type: string): void {
+  if (!type.includes(";")) return;
+  for (const [, charset = ""] of type.matchAll(/;\s*charset\s*=\s*"?([^";\s]+)/gi))
+    if (!["utf-8", "utf8", "us-ascii"].includes(charset.toLowerCase()))
+      throw new HttpRefusal(415, `The charset "${excerptOf(charset)}" is not decoded; send UTF-8.`);
+}
+
 /** Calls one of the last two, once; neither when the client hangs up. */
 export function readBody(request: IncomingMessage, { onGrowth, onBody, onError }: BodyListener): void {
+  const { "content-encoding": encoding = "", "content-type": type = "" } = request.headers;
+  try {
+    refuseUndecodable({ encoding, type });
+  } catch (error) {
+    return void onError(error);
+  }
   if (Number(request.headers["content-length"] ?? 0) > maxDroppedBytes) return void onError(tooLarge());
   let body: Buffer = empty;
   let size = 0;
@@ -78,9 +106,35 @@ function toBody(given: unknown): Buffer | ParsedBody {
   return new ParsedBody(given);
 }
 
-/** The same of a web Request; that its client leaves is somebody else's to notice. */
+/**
+ * Reads the body of a web Request. Does not notice that the client disconnects. A platform may have decompressed the
+ * body and left the header: a body that begins as JSON was decompressed.
+ */
 export function readWebBody(request: Request, listener: BodyListener): void {
   if (request.bodyUsed) return void listener.onError(readAlready("`fetch(request, { body })`"));
+  const encoding = request.headers.get("content-encoding") ?? "";
+  try {
+    refuseCharset(request.headers.get("content-type") ?? "");
+  } catch (error) {
+    return void listener.onError(error);
+  }
+  readWeb(
+    request,
+    encoding === "" ? listener : { ...listener, onBody: (body) => takeDecoded(body, encoding, listener) },
+  );
+}
+
+function takeDecoded(body: Buffer | ParsedBody, encoding: string, { onBody, onError }: BodyListener): void {
+  const isJson = body instanceof ParsedBody || /^\s*[[{]/.test(body.toString("latin1", 0, 1_000));
+  try {
+    if (!isJson) refuseUndecodable({ encoding, type: "" });
+  } catch (error) {
+    return void onError(error);
+  }
+  onBody(body);
+}
+
+function readWeb(request: Request, listener: BodyListener): void {
   const length = Number(request.headers.get("content-length") ?? Number.NaN);
   if (length > maxDroppedBytes) return void listener.onError(tooLarge());
   // A small one is read in one go: where node is behind it, a stream would be made of it for us alone.

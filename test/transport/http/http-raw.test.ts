@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { afterEach, describe, expect, test } from "vitest";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../../helpers/home.ts";
 import { serveHttpHere } from "../../helpers/in-process.ts";
@@ -203,6 +204,45 @@ describe("Content-Type and Accept", () => {
       refused(415, -32600, "Content-Type must be application/json."),
     );
   });
+
+  test.for([
+    'application/json; charset="utf-8"',
+    "application/json; charset=utf8",
+    "application/json; charset=us-ascii",
+  ])("a body of %s is read", async (type) => {
+    expect(await ask(post(ping, { "content-type": type }))).toMatchObject(served);
+  });
+
+  test.for(["utf-16", '"UTF-16LE"', "iso-8859-1", "utf-8; charset=utf-16"])(
+    "returns 415 for a body in charset %s",
+    async (charset) => {
+      expect(await ask(post(ping, { "content-type": `application/json; charset=${charset}` }))).toMatchObject(
+        refused(415, -32600, expect.stringMatching(/^The charset "[\w-]+" is not decoded; send UTF-8\.$/)),
+      );
+    },
+  );
+
+  test.for(["identity", "IDENTITY", ""])("a body with Content-Encoding %j is read", async (encoding) => {
+    expect(await ask(post(ping, { "content-encoding": encoding }))).toMatchObject(served);
+  });
+
+  test.for<[string | string[]]>([["gzip"], ["br"], ["x-gzip"], ["identity, gzip"], [["identity", "deflate"]]])(
+    "returns 415 for a body with Content-Encoding %s, to a client of any revision, and serves the next request of its connection",
+    async ([encoding]) => {
+      const { own } = await begin();
+      const packed = gzipSync(ping);
+      const head = { "content-encoding": encoding, "content-length": String(packed.length) };
+      for (const revision of [{}, own, { "mcp-protocol-version": "2026-07-28", "mcp-method": "ping" }]) {
+        const socket = (await connect()).send(post("", { ...revision, ...head }), packed, post(ping));
+        expect(await socket.answer()).toMatchObject({
+          ...refused(415, -32600, expect.stringMatching(/^Content-Encoding "[\w-]+" is not decoded; send the body/)),
+          headers: { "accept-encoding": "identity" },
+        });
+        expect(await socket.answer()).toMatchObject(served);
+        socket.socket.destroy();
+      }
+    },
+  );
 
   const both = [
     "application/json, text/event-stream",

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { brotliCompressSync, gunzipSync, gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import type { HttpMount } from "../../../src/transport/http/mount.ts";
 import { openMounted, serve, toCall, toRequest } from "../../helpers/mounted.ts";
@@ -128,6 +129,25 @@ describe("node", () => {
     expect(await ask(parsedTo(() => long))).toMatchObject({ told });
   });
 
+  test("returns 415 for a compressed body that no parser has read", async () => {
+    const { mount } = await openMounted();
+    const { url } = await serve((request, response) => mount.node(request, response, next));
+    const headers = { ...init.headers, "content-encoding": "gzip" };
+    const response = await fetch(url, { ...init, headers, body: gzipSync(init.body) });
+    expect([response.status, await response.json()]).toMatchObject([415, { error: { code: -32600 } }]);
+  });
+
+  test("a compressed body that a parser has decoded is read", async () => {
+    const { mount } = await openMounted();
+    const { url } = await serve(async (request, response) => {
+      Object.assign(request, { body: JSON.parse(String(gunzipSync(await read(request)))) as unknown });
+      mount.node(request, response, next);
+    });
+    const headers = { ...init.headers, "content-encoding": "gzip" };
+    const response = await fetch(url, { ...init, headers, body: gzipSync(init.body) });
+    expect([response.status, await response.json()]).toMatchObject([200, answered.told]);
+  });
+
   test("another framework's request is refused with the cure, before anything is answered", async () => {
     const { mount } = await openMounted();
     const [request, response] = [{ raw: {} }, { raw: {} }] as unknown as [IncomingMessage, ServerResponse];
@@ -154,6 +174,20 @@ describe("fetch", () => {
     const { mount } = await openMounted();
     const request = toRequest(url, { ...init, headers: { ...init.headers, ...more } });
     expect(await toAnswer(await mount.fetch(request))).toMatchObject(answered);
+  });
+
+  test.each<[string, Record<string, string>, Buffer]>([
+    ["gzip", { "content-encoding": "gzip" }, gzipSync(init.body)],
+    ["gzip, with its length", { "content-encoding": "gzip", "content-length": "180" }, gzipSync(init.body)],
+    ["br", { "content-encoding": "br" }, brotliCompressSync(init.body)],
+    ["UTF-16", { "content-type": "application/json; charset=utf-16le" }, Buffer.from(init.body, "utf16le")],
+  ])("returns 415 for a body in %s", async (_what, more, body) => {
+    const { mount } = await openMounted();
+    const request = toRequest(url, { ...init, headers: { ...init.headers, ...more }, body });
+    expect(await toAnswer(await mount.fetch(request))).toMatchObject({
+      status: 415,
+      told: { error: { code: -32600 } },
+    });
   });
 
   test("a body that was read already has to be handed over", async () => {

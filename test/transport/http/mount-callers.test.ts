@@ -175,6 +175,22 @@ describe.each(waysIn)("by %s", (way) => {
     expect(JSON.stringify(await moving(mounted.clock, bob.call("task_list")))).not.toContain(taskId);
   });
 
+  test.each(["2025-11-25", "2026-07-28"])(
+    "meanwhile://stats is neither listed nor read for a caller whom `identify` names (%s)",
+    async (revision) => {
+      const reached = await reach(await openMounted({ identify: who }), way);
+      const client = await reached.connect(revision, { headers: { who: "ada" } });
+      expect((await client.request("resources/list")).result).toMatchObject({ resources: [] });
+      const read = async (uri: string) => (await client.request("resources/read", { uri })).error;
+      const unknown = await read("meanwhile://other");
+      expect(unknown).toMatchObject({
+        code: expect.any(Number),
+        message: expect.stringContaining("meanwhile://other"),
+      });
+      expect(JSON.parse(JSON.stringify(await read("meanwhile://stats")).replaceAll("stats", "other"))).toEqual(unknown);
+    },
+  );
+
   test("without `identify` nobody is known: tasks by their ids, and no lists", async () => {
     const mounted = await openMounted();
     const capabilities = { extensions: { "io.modelcontextprotocol/tasks": {} } };
