@@ -43,14 +43,5 @@ export type {
 } from "../task/task.ts";
 export { apply, begin, type TaskEvent } from "../task/transitions.ts";
 export { type CallToolOptions, callTool } from "./call-tool.ts";
-export { type DispatcherCase, dispatcherCases, exerciseDispatcher, type OpenDispatchers } from "./dispatcher-suite.ts";
 export { FakeClock } from "./fake-clock.ts";
 export { createHarness, type Harness, type HarnessOptions } from "./harness.ts";
-export {
-  type ExerciseOptions,
-  exerciseStore,
-  type OpenOptions,
-  type OpenStore,
-  type StoreCase,
-  storeCases,
-} from "./store-suite.ts";

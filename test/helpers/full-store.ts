@@ -2,14 +2,7 @@ import Database from "better-sqlite3";
 import { systemClock } from "../../src/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { FakeClock } from "../../src/testing/fake-clock.ts";
-import {
-  accepted,
-  Bench,
-  done as ended,
-  makeOneOfEach,
-  newTask,
-  question,
-} from "../../src/testing/store-cases/bench.ts";
+import { accepted, Bench, done as ended, makeOneOfEach, newTask, question } from "../store-suite/cases/bench.ts";
 
 /** As large as a result may be. */
 export const largest = 10 * 1024 * 1024;

@@ -3,6 +3,9 @@ import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { cleanUp, temporaryFolder } from "./home.ts";
+import { waitFor } from "./wait-for.ts";
+
+export { waitFor } from "./wait-for.ts";
 
 /** Compiled code, shared by all starts: an empty home would compile everything anew each time. */
 export const codeCache = path.join(tmpdir(), "meanwhile-test-code");
@@ -79,23 +82,6 @@ export async function startGuardedHttp(
     () => `no URL was printed: ${started.stderr()}`,
   );
   return { ...started, url, token: () => readFileSync(path.join(started.home, "token"), "utf8").trim() };
-}
-
-/** Looks until there is something, where no event tells of it; time only guards against hanging. */
-export async function waitFor<T>(
-  look: () => T | undefined | false | Promise<T | undefined | false>,
-  why: () => string = () => "it never came",
-  guardMs = 50_000,
-): Promise<T> {
-  const began = Date.now();
-  for (;;) {
-    const found = await look();
-    if (found !== undefined && found !== false) return found;
-    const waitedMs = Date.now() - began;
-    if (waitedMs > guardMs) throw new Error(why());
-    // Whoever waits for long looks less often: a look may cost as much as what is waited for.
-    await new Promise((resolve) => setTimeout(resolve, Math.min(10 + waitedMs / 50, 50)));
-  }
 }
 
 /** Ends a server as a power cut would. */

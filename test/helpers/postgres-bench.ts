@@ -4,7 +4,7 @@ import { expect, vi } from "vitest";
 import { openLog } from "../../src/log.ts";
 import { openStore } from "../../src/store/open.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
-import { Bench } from "../../src/testing/store-cases/bench.ts";
+import { Bench } from "../store-suite/cases/bench.ts";
 import { cleanUp } from "./home.ts";
 
 /** A store on a schema, closed after the test. */

@@ -20,7 +20,6 @@ const exceptions: Readonly<Record<string, string>> = {
   "src/diagnose/suites/hosts/slow-call.ts": "a report says of a server that it is one of Meanwhile's kind",
   "src/diagnose/suites/tasks/restart.ts": "what is recommended is Meanwhile, whoever recommends it",
   "src/system/child-environment.ts": "the mark of a run is between processes, those of other programs too",
-  "src/testing/store-cases/working.ts": "a message as any command might send it",
 };
 
 const root = path.resolve(import.meta.dirname, "../..");

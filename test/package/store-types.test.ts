@@ -1,29 +1,29 @@
-import {
-  type Answer,
-  type CallerScope,
-  type Claim,
-  type ClaimRequest,
-  type Clock,
-  type Created,
-  type CreateOptions,
-  type Dispatcher,
-  type DurationCount,
-  dispatcherCases,
-  type EnvironmentMarks,
-  type LimitedQuestion,
-  type ListFilter,
-  MemoryStore,
-  type NewTask,
-  storeCases,
-  type Task,
-  type TaskOutcome,
-  type TaskPage,
-  type TaskProgress,
-  type TaskQuestion,
-  type TaskRules,
-  type TaskStore,
+import type {
+  Answer,
+  CallerScope,
+  Claim,
+  ClaimRequest,
+  Clock,
+  Created,
+  CreateOptions,
+  Dispatcher,
+  DurationCount,
+  EnvironmentMarks,
+  LimitedQuestion,
+  ListFilter,
+  NewTask,
+  Task,
+  TaskOutcome,
+  TaskPage,
+  TaskProgress,
+  TaskQuestion,
+  TaskRules,
+  TaskStore,
 } from "meanwhile/testing";
-import { test } from "vitest";
+import { describe, test } from "vitest";
+import { MemoryStore } from "../../src/store/memory-store.ts";
+import { exerciseDispatcher } from "../store-suite/dispatcher-suite.ts";
+import { exerciseStore } from "../store-suite/store-suite.ts";
 
 type Scope = CallerScope;
 type News = { progress?: TaskProgress; statusMessage?: string };
@@ -31,7 +31,7 @@ type Terms = { readonly reason: string; readonly ttlMs: number; readonly rules: 
 type Done = Promise<boolean>;
 type Ids = Promise<readonly string[]>;
 
-/** Somebody's own store: its verbs take and give what `meanwhile/testing` has names for, and nothing else. */
+/** A store whose methods use only types that `meanwhile/testing` exports. */
 class OwnStore implements TaskStore {
   readonly #kept: MemoryStore;
 
@@ -78,7 +78,7 @@ class OwnStore implements TaskStore {
   close = (): Promise<void> => this.#kept.close();
 }
 
-/** Somebody's own dispatcher, on somebody's own store. */
+/** A dispatcher whose methods use only types that `meanwhile/testing` exports. */
 class OwnDispatcher implements Dispatcher {
   readonly #store: TaskStore;
 
@@ -93,12 +93,13 @@ class OwnDispatcher implements Dispatcher {
   close = (): Promise<void> => Promise.resolve();
 }
 
-test("a store that is written with the names of meanwhile/testing alone is held to every case", async () => {
-  for (const { needsPlaces, run } of storeCases)
-    if (needsPlaces !== true) await run(({ clock }) => new OwnStore(clock));
+describe("a store with the types of meanwhile/testing", () => {
+  exerciseStore(test, ({ clock }) => new OwnStore(clock), { hasPlaces: false });
 });
 
-test("a dispatcher that is written with the names of meanwhile/testing alone is held to every case", async () => {
-  for (const { run } of dispatcherCases)
-    await run({ openStore: (clock) => new OwnStore(clock), openDispatcher: (store) => new OwnDispatcher(store) });
+describe("a dispatcher with the types of meanwhile/testing", () => {
+  exerciseDispatcher(test, {
+    openStore: (clock) => new OwnStore(clock),
+    openDispatcher: (store) => new OwnDispatcher(store),
+  });
 });

@@ -130,13 +130,13 @@ const store = {
   ...testsOf("test/store/sqlite-faults.test.ts", {
     reachesDisk: "T8: what is acknowledged has been through the disk's cache",
   }),
-  ...testsOf("src/testing/store-cases/creating.ts", {
+  ...testsOf("test/store-suite/cases/creating.ts", {
     takenId: "create: an id that is taken is refused, and the task there stays as it is",
   }),
-  ...testsOf("src/testing/store-cases/asking.ts", {
+  ...testsOf("test/store-suite/cases/asking.ts", {
     freshKeys: "ask: a key is never used twice, also after answers, a retry and a crash",
   }),
-  ...testsOf("src/testing/store-cases/listing.ts", {
+  ...testsOf("test/store-suite/cases/listing.ts", {
     pages: "list: pages hold everything once, and the last one has no cursor",
     badCursor: "list: a cursor that is not ours is refused",
   }),

@@ -62,7 +62,10 @@ describe("a word has one sense", () => {
     const glossary = textOf("src/task/task.ts").split("*/")[0] ?? "";
     const words = [...glossary.matchAll(/^ \* {3}([a-z]+(?: [a-z]+)?) {2,}\S/gm)].map(([, word = ""]) => word);
     expect(words.length).toBeGreaterThan(30);
-    const code = sources.map((file) => `${file}\n${file === "src/task/task.ts" ? "" : textOf(file)}`).join("\n");
+    const suite = globSync("test/store-suite/**/*.ts", { cwd: root });
+    const code = [...sources, ...suite]
+      .map((file) => `${file}\n${file === "src/task/task.ts" ? "" : textOf(file)}`)
+      .join("\n");
     const isUsed = (word: string) => new RegExp(word.replace(" ", "[ -]?"), "i").test(code);
     expect(words.filter((word) => !isUsed(word))).toEqual([]);
   });

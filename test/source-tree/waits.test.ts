@@ -15,6 +15,6 @@ test("below the scenarios nothing waits for a fixed time: for an event, with wai
   const found = files.flatMap((file) =>
     [...readFileSync(path.join(root, file), "utf8").matchAll(waits)].map(() => file),
   );
-  // waitFor itself, which looks again.
-  expect(found).toEqual(["helpers/meanwhile.ts"]);
+  // waitFor itself, which polls.
+  expect(found).toEqual(["helpers/wait-for.ts"]);
 });

@@ -1,7 +1,7 @@
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { openStore, type Store } from "../../src/store/open.ts";
-import { Bench, done, ttlMs } from "../../src/testing/store-cases/bench.ts";
+import { Bench, done, ttlMs } from "../store-suite/cases/bench.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { cleanUp, temporaryFolder } from "../helpers/home.ts";
 

@@ -1,5 +1,5 @@
 import { test } from "vitest";
 import { MemoryStore } from "../../src/store/memory-store.ts";
-import { exerciseStore } from "../../src/testing/store-suite.ts";
+import { exerciseStore } from "../store-suite/store-suite.ts";
 
 exerciseStore(test, ({ clock }) => new MemoryStore(clock), { hasPlaces: false });

@@ -5,8 +5,8 @@ import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openStore } from "../../src/store/open.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
-import { Bench, done, leaseMs, ttlMs } from "../../src/testing/store-cases/bench.ts";
-import { exerciseStore } from "../../src/testing/store-suite.ts";
+import { Bench, done, leaseMs, ttlMs } from "../store-suite/cases/bench.ts";
+import { exerciseStore } from "../store-suite/store-suite.ts";
 
 let folder = "";
 let count = 0;

@@ -78,7 +78,7 @@ const discovery = unit("command/catalog", "names a command by where its file lie
 const prefixes = unit("command/catalog", "a prefix goes in front of every name and counts for its length");
 const added = unit("command/catalog", "follows files that are added, changed, broken, repaired, renamed and removed");
 const sameEverywhere = unit(
-  "pack/doors",
+  "system/pack/doors",
   "every command says the same as an envelope, in the terminal and over MCP, when it succeeds and when it fails",
 );
 const pathLess = "names of files and functions inside another program; what counts is what a client sees of them";
@@ -572,7 +572,7 @@ const cortexdx: readonly Row[] = [
     "every minute",
     "what has expired is unknown from that moment, whether or not it was swept",
     {
-      file: "src/testing/store-cases/cleaning.ts",
+      file: "test/store-suite/cases/cleaning.ts",
       title: "sweep: removes what has expired, of every caller, and nothing else",
     },
   ),

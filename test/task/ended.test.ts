@@ -9,7 +9,7 @@ import { History } from "../../src/task/history.ts";
 import type { EndedTask } from "../../src/task/task.ts";
 import { begin } from "../../src/task/transitions.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
-import { Bench, done } from "../../src/testing/store-cases/bench.ts";
+import { Bench, done } from "../store-suite/cases/bench.ts";
 
 const scope = { caller: "ada" };
 

@@ -1,5 +1,5 @@
 import { test } from "vitest";
-import { exerciseStore } from "../../../src/testing/store-suite.ts";
+import { exerciseStore } from "../../store-suite/store-suite.ts";
 import { postgresStores } from "../../helpers/postgres.ts";
 
 exerciseStore(test, postgresStores());

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { NewTask, Task } from "../../task/task.ts";
+import type { NewTask, Task } from "../../../src/task/task.ts";
 import type { StoreCase } from "../store-suite.ts";
 import { assertTask, assertUnchanged, done, leaseMs, onStore, plain, question, ttlMs } from "./bench.ts";
 

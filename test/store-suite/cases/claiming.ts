@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { sleep, systemClock } from "../../clock.ts";
-import { isTerminal, type Task } from "../../task/task.ts";
-import { FakeClock } from "../fake-clock.ts";
+import { systemClock } from "../../../src/clock.ts";
+import { isTerminal, type Task } from "../../../src/task/task.ts";
+import { FakeClock } from "../../../src/testing/fake-clock.ts";
+import { waitFor } from "../../helpers/wait-for.ts";
 import type { StoreCase } from "../store-suite.ts";
-import { assertTask, done, leaseMs, makeOneOfEach, onStore, plain, question, withStore } from "./bench.ts";
+import { assertTask, done, leaseMs, makeOneOfEach, newTask, onStore, plain, question, withStore } from "./bench.ts";
 
 /** Until when somebody has it; 0 when nobody does. */
 const untilOf = (task: Task | undefined) => (task === undefined || isTerminal(task) ? 0 : (task.lease?.until ?? 0));
@@ -226,10 +227,7 @@ export const claimingCases: readonly StoreCase[] = [
         const until = bench.now + leaseMs;
         bench.clock.advance(1_000);
         const stop = bench.store.keepLeases("w1", leaseMs, 20);
-        for (let tries = 0; until === untilOf(await bench.read(working.taskId)); tries++) {
-          assert.ok(tries < 1_000, "no lease was renewed");
-          await sleep(systemClock, 10);
-        }
+        await waitFor(async () => untilOf(await bench.read(working.taskId)) > until);
         await stop();
         const after = await read();
         assert.deepEqual(
@@ -250,49 +248,32 @@ export const claimingCases: readonly StoreCase[] = [
   {
     title: "keepLeases: leases are renewed until it is stopped",
     async run(open) {
-      // Whoever keeps a lease beside a blocked loop does so by the machine's own clock.
+      // A thread of its own may renew the leases, by the machine's clock.
       const store = await open({ clock: systemClock });
-      const fresh = {
-        taskId: "t",
-        caller: "ada",
-        project: "home",
-        command: "c",
-        input: {},
-        digest: "d",
-        idempotencyKey: undefined,
-        reason: "asked for",
+      const leaseMs = 5_000;
+      const everyMs = 20;
+      const untilOfTask = async (number: number) => untilOf(await store.get({ caller: "ada" }, `task-${number}`));
+      /** Resolves when a lease has been renewed several times. */
+      const renewed = async (number: number) => {
+        const first = await untilOfTask(number);
+        await waitFor(async () => (await untilOfTask(number)) > first + 5 * everyMs);
       };
-      const rules = { isSafe: true, maxAttempts: 1, backoffMs: 0 };
-      const origin = { door: "terminal", folder: undefined } as const;
-      const rest = {
-        origin,
-        ttlMs: 1,
-        estimateMs: undefined,
-        isEndless: false,
-        isProven: false,
-        rules,
-        isCall: false,
-        questions: [],
-        progressToken: undefined,
-      };
-      await store.create({ ...fresh, ...rest }, { joinsEqual: false, maxLive: 1 });
-      const until = async () => untilOf(await store.get({ caller: "ada" }, "t"));
-      await store.claim({ project: "home", worker: "w1", leaseMs: 5_000 });
-      const first = await until();
-      const stop = store.keepLeases("w1", 5_000, 20);
+      for (const number of [1, 2]) {
+        await store.create(newTask(number), { joinsEqual: false, maxLive: 10 });
+        await store.claim({ project: "home", worker: `w${number}`, leaseMs, taskId: `task-${number}` });
+      }
+      const stop = store.keepLeases("w1", leaseMs, everyMs);
+      const stopOther = store.keepLeases("w2", leaseMs, everyMs);
       try {
-        for (let tries = 0; (await until()) < first + 100; tries++) {
-          assert.ok(tries < 1_000, "no lease was renewed");
-          await sleep(systemClock, 10);
-        }
+        await renewed(1);
         await stop();
-        for (let tries = 0, last = 0; last !== (await until()); tries++) {
-          assert.ok(tries < 100, "leases were renewed after the end");
-          last = await until();
-          await sleep(systemClock, 100);
-        }
+        await renewed(2);
+        const last = await untilOfTask(1);
+        await renewed(2);
+        assert.equal(await untilOfTask(1), last);
       } finally {
         await stop();
+        await stopOther();
         await store.close();
       }
     },

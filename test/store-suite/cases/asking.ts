@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { openQuestions } from "../../task/task.ts";
+import { openQuestions } from "../../../src/task/task.ts";
 import type { StoreCase } from "../store-suite.ts";
 import { accepted, assertTask, assertUnchanged, done, onStore, question } from "./bench.ts";
 

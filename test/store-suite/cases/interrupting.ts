@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { maxCrashes, openQuestions } from "../../task/task.ts";
+import { maxCrashes, openQuestions } from "../../../src/task/task.ts";
 import type { StoreCase } from "../store-suite.ts";
 import { accepted, assertTask, assertUnchanged, done, leaseMs, onStore, question, ttlMs } from "./bench.ts";
 

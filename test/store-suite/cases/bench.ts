@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
-import { setImmediate as turn } from "node:timers/promises";
-import { sleep, systemClock } from "../../clock.ts";
-import type { Question } from "../../command/context.ts";
-import type { CallerScope, Claim, ClaimRequest, Created, CreateOptions, TaskStore } from "../../task/store.ts";
-import type { NewTask, Task, TaskOutcome, TaskStatus } from "../../task/task.ts";
-import { FakeClock } from "../fake-clock.ts";
+import type { Question } from "../../../src/command/context.ts";
+import type { CallerScope, Claim, ClaimRequest, Created, CreateOptions, TaskStore } from "../../../src/task/store.ts";
+import type { NewTask, Task, TaskOutcome, TaskStatus } from "../../../src/task/task.ts";
+import { FakeClock } from "../../../src/testing/fake-clock.ts";
+import { waitFor } from "../../helpers/wait-for.ts";
 import type { OpenStore, StoreCase } from "../store-suite.ts";
 
 export const leaseMs = 30_000;
@@ -212,17 +211,18 @@ export async function assertUnchanged(
   assert.deepEqual(plain(await bench.read(taskId, caller)), before);
 }
 
-/** Moves the clock, and lets real time pass, until something holds: how a store learns of others is its own affair. */
+/** Moves the clock until `isSo` returns true. Real time passes too: a store may poll for changes of other processes. */
 export async function eventually(
   clock: FakeClock,
   isSo: () => boolean | Promise<boolean>,
   what: string,
 ): Promise<void> {
-  for (let tries = 0; tries < 500; tries++) {
-    if (await isSo()) return;
-    clock.advance(20);
-    await turn();
-    await sleep(systemClock, 10);
-  }
-  assert.fail(`waited in vain: ${what}`);
+  await waitFor(
+    async () => {
+      if (await isSo()) return true;
+      clock.advance(20);
+      return false;
+    },
+    () => `waited in vain: ${what}`,
+  );
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { Claim, TaskStore } from "../../task/store.ts";
-import type { NewTask } from "../../task/task.ts";
+import type { Claim, TaskStore } from "../../../src/task/store.ts";
+import type { NewTask } from "../../../src/task/task.ts";
 import { assertUnchanged, type Bench, leaseMs, ttlMs } from "./bench.ts";
 
 export const terms = {

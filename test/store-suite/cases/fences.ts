@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Claim, TaskStore } from "../../task/store.ts";
+import type { Claim, TaskStore } from "../../../src/task/store.ts";
 import type { StoreCase } from "../store-suite.ts";
 import { assertUnchanged, type Bench, done, leaseMs, onStore, question } from "./bench.ts";
 

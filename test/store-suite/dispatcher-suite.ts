@@ -1,24 +1,22 @@
 import assert from "node:assert/strict";
-import { type Clock, sleep, systemClock } from "../clock.ts";
-import { type Dispatcher, ticketOf } from "../task/dispatcher.ts";
-import type { TaskStore } from "../task/store.ts";
-import type { NewTask, Task } from "../task/task.ts";
-import { leaseMs, newTask } from "./store-cases/bench.ts";
+import { type Clock, systemClock } from "../../src/clock.ts";
+import { type Dispatcher, ticketOf } from "../../src/task/dispatcher.ts";
+import type { TaskStore } from "../../src/task/store.ts";
+import type { NewTask, Task } from "../../src/task/task.ts";
+import { waitFor } from "../helpers/wait-for.ts";
+import { leaseMs, newTask } from "./cases/bench.ts";
 
-/** Opens a store, empty and nobody else's, and dispatchers on it, as two processes would. The case closes all of it. */
+/** Opens an empty store and two dispatchers on it, as two processes would. The case closes all three. */
 export interface OpenDispatchers {
   readonly openStore: (clock: Clock) => TaskStore | Promise<TaskStore>;
   readonly openDispatcher: (store: TaskStore, clock: Clock) => Dispatcher | Promise<Dispatcher>;
 }
 
-/** One thing that holds for every dispatcher. Rejects with an AssertionError where it does not. */
-export interface DispatcherCase {
+/** A behaviour of every dispatcher. `run` rejects with an AssertionError if the dispatcher behaves differently. */
+interface DispatcherCase {
   readonly title: string;
   run(open: OpenDispatchers): Promise<void>;
 }
-
-/** A case guards against hanging, and for nothing else: a queue may be at the other end of a network. */
-const patienceMs = 30_000;
 
 /** A store with a dispatcher that offers and another that asks. */
 class Stage {
@@ -54,13 +52,15 @@ class Stage {
 
   /** Asks as a worker does: when it is woken, and once a second. */
   async untilNext(): Promise<Task> {
-    const startedAt = systemClock.monotonic();
-    for (let woken = -1; systemClock.monotonic() - startedAt < patienceMs; woken = this.#woken) {
-      const task = await this.next();
-      if (task !== undefined) return task;
-      for (let waited = 0; waited < 100 && woken === this.#woken; waited++) await sleep(systemClock, 10);
-    }
-    assert.fail("waited in vain for a task");
+    const pollMs = 1_000;
+    let askedAt = Number.NEGATIVE_INFINITY;
+    let woken = this.#woken;
+    return await waitFor(() => {
+      const now = systemClock.monotonic();
+      if (woken === this.#woken && now - askedAt < pollMs) return undefined;
+      [woken, askedAt] = [this.#woken, now];
+      return this.next();
+    });
   }
 }
 
@@ -82,8 +82,8 @@ function onStage(title: string, act: (stage: Stage) => Promise<void>): Dispatche
   };
 }
 
-/** What every dispatcher must do, as data: run them with any test runner. */
-export const dispatcherCases: readonly DispatcherCase[] = [
+/** The cases that every dispatcher must pass. */
+const dispatcherCases: readonly DispatcherCase[] = [
   onStage("what is offered is given to a worker, claimed", async (stage) => {
     const made = await stage.make();
     stage.offers.offer(ticketOf(made));
@@ -164,7 +164,7 @@ export const dispatcherCases: readonly DispatcherCase[] = [
   }),
 ];
 
-/** Registers every case with a test runner's `test(title, run)`. */
+/** Registers every case with Vitest's `test`. */
 export function exerciseDispatcher(
   test: (title: string, run: () => Promise<void>) => void,
   open: OpenDispatchers,

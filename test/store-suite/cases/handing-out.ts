@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { Claim } from "../../task/store.ts";
-import type { TaskOutcome } from "../../task/task.ts";
-import { FakeClock } from "../fake-clock.ts";
+import type { Claim } from "../../../src/task/store.ts";
+import type { TaskOutcome } from "../../../src/task/task.ts";
+import { FakeClock } from "../../../src/testing/fake-clock.ts";
 import type { StoreCase } from "../store-suite.ts";
 import {
   accepted,

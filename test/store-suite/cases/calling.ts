@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Claim } from "../../task/store.ts";
+import type { Claim } from "../../../src/task/store.ts";
 import type { StoreCase } from "../store-suite.ts";
 import { accepted, assertTask, type Bench, done, leaseMs, onStore, plain, question, ttlMs } from "./bench.ts";
 import { answered, assertRefused, claim, findEqual, listed, terms, timesHeard, unsafe } from "./call-bench.ts";

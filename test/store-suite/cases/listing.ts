@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { BadCursor } from "../../task/limits.ts";
-import type { ListFilter } from "../../task/store.ts";
-import type { TaskStatus } from "../../task/task.ts";
+import { BadCursor } from "../../../src/task/limits.ts";
+import type { ListFilter } from "../../../src/task/store.ts";
+import type { TaskStatus } from "../../../src/task/task.ts";
 import type { StoreCase } from "../store-suite.ts";
 import { assertTask, type Bench, makeOneOfEach, onStore } from "./bench.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { FakeClock } from "../fake-clock.ts";
+import { FakeClock } from "../../../src/testing/fake-clock.ts";
 import type { StoreCase } from "../store-suite.ts";
 import { accepted, assertTask, done, eventually, onTwoStores, plain, question, withStore } from "./bench.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { TaskOutcome } from "../../task/task.ts";
+import type { TaskOutcome } from "../../../src/task/task.ts";
 import type { StoreCase } from "../store-suite.ts";
 import { assertTask, type Bench, broken, done, onStore, question } from "./bench.ts";
 

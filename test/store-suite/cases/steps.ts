@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Claim } from "../../task/store.ts";
+import type { Claim } from "../../../src/task/store.ts";
 import type { StoreCase } from "../store-suite.ts";
 import { assertTask, type Bench, done, onStore } from "./bench.ts";
 import { unsafe } from "./call-bench.ts";

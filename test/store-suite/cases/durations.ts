@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { DurationCount, TaskStore } from "../../task/store.ts";
+import type { DurationCount, TaskStore } from "../../../src/task/store.ts";
 import type { StoreCase } from "../store-suite.ts";
 import { onStore } from "./bench.ts";
 
