@@ -10,6 +10,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -55,9 +56,10 @@ function install(folder) {
     ]);
   const missing = () => packagesOf(folder).filter((name) => !existsSync(path.join(cwd, "node_modules", name)));
   if (read(stamp) === state() && missing().length === 0) return;
-  runNpm(["install", "--no-audit", "--no-fund", "--loglevel=error"], cwd);
+  // Without --no-save npm adds packages of other systems to the lock file, and the checkout has a change.
+  runNpm(["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"], cwd);
   if (missing().length > 0) fail(`npm did not install ${missing().join(", ")} in ${folder || "the root"}.`);
-  writeFileSync(stamp, state());
+  writeStamp(stamp, state());
 }
 
 /** The packages that a folder's manifest names; those that are optional may be missing on this machine. */
@@ -102,7 +104,13 @@ function build({ withTypes }) {
   if (built === `${state} with types` || (built === state && !withTypes)) return;
   const words = withTypes ? [] : ["--no-dts"];
   runNpm(["run", "build", "--silent", "--", "--log-level=error", ...words], root);
-  writeFileSync(stamp, withTypes ? `${state} with types` : state);
+  writeStamp(stamp, withTypes ? `${state} with types` : state);
+}
+
+/** Replaces the file: a copy of the checkout made of hard links keeps its own. */
+function writeStamp(file, text) {
+  writeFileSync(`${file}.new`, text);
+  renameSync(`${file}.new`, file);
 }
 
 /** Waits until no other set-up of this checkout runs; returns what releases the lock. */
