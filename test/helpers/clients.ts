@@ -1,7 +1,8 @@
 import type { ChildProcess } from "node:child_process";
-import { cleanUp, temporaryFolder } from "./home.ts";
-import { serveHttpHere } from "./in-process.ts";
-import { codeCache, executable, quickStart, waitFor } from "./meanwhile.ts";
+import { cleanUp } from "./home.ts";
+import { waitFor } from "./meanwhile.ts";
+import { type SdkTransport as LinkedTransport, overPipes, toProcess } from "./sdk-transport.ts";
+import type { Target } from "./server.ts";
 
 /**
  * Real MCP clients behind one small interface. The SDKs' own types differ from version to version,
@@ -64,11 +65,6 @@ export interface TestClient {
 }
 
 export interface ConnectOptions {
-  /** The server's command folder; default: `commands` in its working folder. */
-  readonly commands?: string;
-  readonly cwd?: string;
-  /** Over HTTP: a server that is there already. */
-  readonly url?: string;
   /** Declares elicitation and answers with this; without it the client cannot be asked. */
   readonly answer?: (asked: Asked) => Reply | Promise<Reply>;
 }
@@ -79,52 +75,19 @@ export const followUps = (transport: TransportName) =>
     (name) => transport === "stdio" || name !== "task_list",
   );
 
-/**
- * Starts the real executable, or over HTTP the same in this process, and connects a client to it; both are gone after
- * the test.
- */
-export async function connect(sdk: Sdk, transport: TransportName, options: ConnectOptions): Promise<TestClient> {
-  const words = ["--no-bundled", ...(options.commands === undefined ? [] : ["--commands", options.commands])];
-  if (transport === "HTTP") {
-    const url = options.url ?? (await serveHttpHere(words, options.cwd === undefined ? {} : { cwd: options.cwd })).url;
-    return await connectTo(sdk, { url }, options);
-  }
-  const server = {
-    command: process.execPath,
-    args: [quickStart, executable, "serve", "--in-process", ...words],
-    env: {
-      ...(process.env as Record<string, string>),
-      NODE_COMPILE_CACHE: codeCache,
-      MEANWHILE_HOME: temporaryFolder(),
-    },
-    stderr: "ignore" as const,
-    ...(options.cwd !== undefined && { cwd: options.cwd }),
-  };
-  return await connectTo(sdk, server, options);
-}
-
-interface ServerProcess {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly stderr: "ignore";
-  readonly cwd?: string;
-}
-
 interface Loaded {
   readonly makeClient: (options: { elicitation: boolean }) => SdkClient;
-  readonly makePipe: (server: ServerProcess) => SdkTransport;
-  readonly makeHttp: (url: URL, options: { fetch: typeof fetch }) => SdkTransport;
+  readonly makePipe: (server: object) => SdkTransport;
+  readonly makeHttp: (url: URL, options: { fetch: typeof fetch; requestInit: RequestInit }) => SdkTransport;
   /** What `setRequestHandler` knows a question by. */
   readonly question: unknown;
   /** Where `callTool` takes its options: v1 has a result schema before them. */
   readonly callOptions: (options: object) => unknown[];
 }
 
-interface SdkTransport {
+interface SdkTransport extends LinkedTransport {
   /** The server's process, where the transport has started one. */
   readonly _process?: ChildProcess;
-  onmessage?: (message: { method?: string }, extra?: unknown) => void;
 }
 
 interface SdkClient {
@@ -139,18 +102,14 @@ interface SdkClient {
   fallbackNotificationHandler?: (notification: { method: string }) => Promise<void>;
 }
 
-async function connectTo(
-  sdk: Sdk,
-  server: { url: string } | ServerProcess,
-  options: ConnectOptions,
-): Promise<TestClient> {
+/** Connects an SDK's client to a server; the client is closed after the test. */
+export async function connect(sdk: Sdk, target: Target, { answer }: ConnectOptions = {}): Promise<TestClient> {
   const loaded = await sdk.load();
-  const { answer } = options;
   const client = loaded.makeClient({ elicitation: answer !== undefined });
   const received: string[] = [];
   const errors: Error[] = [];
   let listChanges = 0;
-  let hasStream = !("url" in server);
+  let hasStream = !("url" in target);
   const watchStream: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
     if (init?.method === "GET" && response.ok) hasStream = true;
@@ -162,8 +121,7 @@ async function connectTo(
   };
   if (answer !== undefined) client.setRequestHandler(loaded.question, ({ params }) => answer(params));
 
-  const transport =
-    "url" in server ? loaded.makeHttp(new URL(server.url), { fetch: watchStream }) : loaded.makePipe(server);
+  const transport = toTransport(target, loaded, watchStream);
   cleanUp(() => close(client, transport));
   await client.connect(transport);
   const revision = client.getNegotiatedProtocolVersion?.() ?? sdk.revision;
@@ -193,6 +151,12 @@ async function connectTo(
         );
     },
   };
+}
+
+function toTransport(target: Target, { makePipe, makeHttp }: Loaded, watched: typeof fetch): SdkTransport {
+  if ("pipes" in target) return overPipes(target.pipes);
+  if ("words" in target) return makePipe(toProcess(target));
+  return makeHttp(new URL(target.url), { fetch: watched, requestInit: { headers: { ...target.headers } } });
 }
 
 /** Old transports do not wait for the process they end. */

@@ -7,7 +7,8 @@ import { serveRuntimeOverHttp } from "../../src/serve.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
 import { type SdkEra, serveSdk } from "../fixtures/gateway/sdk-server.ts";
 import { cleanUp, temporaryFolder, writeFiles } from "./home.ts";
-import { openDoors, type Pipes } from "./in-process.ts";
+import { openDoors } from "./in-process.ts";
+import type { Pipes } from "./server.ts";
 import { overHttp, overPipes, overStreams, WireClient, type WireOptions } from "./wire.ts";
 
 /** `meanwhile wrap` in this process, in front of one server, with a door to each transport. */

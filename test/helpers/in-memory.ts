@@ -1,8 +1,6 @@
 import { PassThrough } from "node:stream";
 import { onTestFinished } from "vitest";
-import { fixedSource } from "../../src/command/code-source.ts";
 import type { Command } from "../../src/command/command.ts";
-import type { CommandSource } from "../../src/command/source.ts";
 import type { ClientConnection } from "../../src/mcp/request.ts";
 import type { Serving } from "../../src/mcp/serving.ts";
 import { openRuntime } from "../../src/runtime/runtime.ts";
@@ -13,8 +11,9 @@ import type { Store } from "../../src/store/open.ts";
 import type { DeferralRules } from "../../src/task/deferral.ts";
 import type { Engine } from "../../src/task/engine.ts";
 import type { HttpDoor } from "../../src/transport/http/http-door.ts";
-import { FakeClock } from "./fake-clock.ts";
+import { FakeClock, settled as moving, pass as passTime, turns } from "./fake-clock.ts";
 import { temporaryFolder } from "./home.ts";
+import { toSource } from "./server.ts";
 import {
   type Answer,
   type CallOptions,
@@ -96,28 +95,8 @@ export async function openInMemory(
   };
 }
 
-export function toSource(commands: Readonly<Record<string, Command>>): CommandSource {
-  const entries = Object.entries(commands).map(([toolName, command]) => {
-    return { toolName, path: toolName.split("_"), file: "", command };
-  });
-  return fixedSource("the commands of the test", entries);
-}
-
-/** Lets everything happen that needs no time. */
-export async function turns(count = 8): Promise<void> {
-  for (let turn = 0; turn < count; turn++) await new Promise(setImmediate);
-}
-
-/** Waits for what needs a moment of the clock's time. */
-export async function moving<T>(clock: FakeClock, promise: Promise<T>, stepMs = 10): Promise<T> {
-  let isSettled = false;
-  void promise.finally(() => (isSettled = true)).catch(() => undefined);
-  while (!isSettled) {
-    await turns();
-    if (!isSettled) clock.advance(stepMs);
-  }
-  return await promise;
-}
+export { settled as moving, turns } from "./fake-clock.ts";
+export { toSource } from "./server.ts";
 
 /** What the local user's tasks are kept under. */
 export const local = "local";
@@ -167,13 +146,7 @@ export async function openPiped({
   });
   await moving(clock, client.begin());
   const of = (method: string) => client.received.filter((message) => message.method === method);
-  const pass = async (ms: number) => {
-    const end = clock.now() + ms;
-    while (clock.now() < end) {
-      clock.advance(Math.min(10_000, end - clock.now()));
-      await turns();
-    }
-  };
+  const pass = (ms: number) => passTime(clock, ms);
   return {
     clock,
     engine: server.engine,

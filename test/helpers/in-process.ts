@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { PassThrough, type Readable, type Writable } from "node:stream";
+import { PassThrough } from "node:stream";
 import { openRuntime, type Runtime } from "../../src/runtime/runtime.ts";
 import { serveRuntimeOverHttp, serveStreams } from "../../src/serve.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
 import { cleanUp, temporaryFolder } from "./home.ts";
+import type { Pipes } from "./server.ts";
 
 /**
  * Servers in this very process, for tests in which the process is not the matter: a start here costs a tenth of a
@@ -16,17 +17,13 @@ export interface Place {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** What a server on pipes is to its client. */
-export interface Pipes {
-  readonly stdin: Writable;
-  readonly stdout: Readable;
+/** The streams of a server that stops when its client closes the connection. */
+interface OwnPipes extends Pipes {
   readonly left: Promise<void>;
-  /** Hangs up, and resolves when the server has left. */
-  close(): Promise<void>;
 }
 
 /** What `meanwhile serve --in-process` is with these words. */
-export async function servePipesHere(words: readonly string[], place: Place = {}): Promise<Pipes> {
+export async function servePipesHere(words: readonly string[], place: Place = {}): Promise<OwnPipes> {
   const { runtime, cwd } = await open(words, place);
   const pipes = openPipes(runtime, cwd, () => runtime.close(0));
   cleanUp(() => pipes.close());
@@ -60,7 +57,7 @@ export async function serveHttpHere(words: readonly string[] = [], place: Place 
   return { url: door.url, home, token, openPipes: () => openPipes(runtime, cwd) };
 }
 
-function openPipes(runtime: Runtime, folder: string, afterwards?: () => Promise<unknown>): Pipes {
+function openPipes(runtime: Runtime, folder: string, afterwards?: () => Promise<unknown>): OwnPipes {
   const [stdin, stdout] = [new PassThrough(), new PassThrough()];
   const served = serveStreams(runtime, {
     input: stdin,

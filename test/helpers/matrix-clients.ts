@@ -1,18 +1,9 @@
-import { LineSplitter } from "../../src/wire/lines.ts";
-import { readMessage } from "../../src/wire/message.ts";
 import { cleanUp } from "./home.ts";
-import type { Pipes } from "./in-process.ts";
 import { executable } from "./meanwhile.ts";
+import { overPipes } from "./sdk-transport.ts";
+import type { Pipes } from "./server.ts";
 
 /** A client of each generation, by the SDK that speaks it, with all that a server can be asked. */
-
-interface MatrixTransport {
-  start(): Promise<void>;
-  send(message: object): Promise<void>;
-  close(): Promise<void>;
-  onmessage?: (message: never) => void;
-  onclose?: () => void;
-}
 
 type Answered = Readonly<Record<string, unknown>>;
 
@@ -118,7 +109,7 @@ export async function connectGeneration(
 }
 
 function transportOf({ Http, Stdio }: Pick<SdkParts, "Http" | "Stdio">, carrier: Carrier): unknown {
-  if ("pipes" in carrier) return overOwnPipes(carrier.pipes);
+  if ("pipes" in carrier) return overPipes(carrier.pipes);
   if ("url" in carrier) {
     if (Http === undefined) throw new Error("This SDK does not speak Streamable HTTP.");
     return new (Http as Make<unknown>)(new URL(carrier.url));
@@ -132,25 +123,4 @@ function transportOf({ Http, Stdio }: Pick<SdkParts, "Http" | "Stdio">, carrier:
     env: all,
     stderr: "ignore",
   });
-}
-
-/** A transport as every SDK takes one. */
-function overOwnPipes({ stdin, stdout, close }: Pipes): MatrixTransport {
-  const splitter = new LineSplitter(Number.POSITIVE_INFINITY);
-  const transport: MatrixTransport = {
-    async start() {
-      stdout.on("data", (chunk: Buffer | string) => {
-        for (const line of splitter.push(Buffer.from(chunk as string)))
-          transport.onmessage?.({ jsonrpc: "2.0", ...readMessage(line.toString()) } as never);
-      });
-    },
-    async send(message) {
-      stdin.write(`${JSON.stringify(message)}\n`);
-    },
-    async close() {
-      await close();
-      transport.onclose?.();
-    },
-  };
-  return transport;
 }

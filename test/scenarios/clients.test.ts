@@ -3,15 +3,18 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { connect, followUps, type Sdk, sdks, type TestClient, type TransportName } from "../helpers/clients.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
-import { startHttp, waitFor } from "../helpers/meanwhile.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
+import { openServer, placeOf } from "../helpers/server.ts";
 
 // SDK clients drop progress that they read together with the answer. The server leaves a gap between the two; a client
 // that the machine keeps from reading for that long drops it all the same, and that is not ours to hold: hence the
 // retries.
 const options = { retry: 3 };
 const commands = path.resolve(import.meta.dirname, "../fixtures/clients/commands");
-/** All clients may come to one server over HTTP; over stdio each starts its own. */
-const http = shareAmongTests(() => startHttp(["--no-bundled", "--commands", commands]));
+const servers = {
+  stdio: shareAmongTests(() => openServer({ in: placeOf.stdio, commands })),
+  HTTP: shareAmongTests(() => openServer({ in: placeOf.HTTP, commands })),
+};
 
 for (const sdk of sdks) {
   for (const transport of sdk.transports) {
@@ -19,10 +22,8 @@ for (const sdk of sdks) {
       `${sdk.title} over ${transport} lists, calls, sees strictly increasing progress and cancels`,
       options,
       async () => {
-        const client = await connect(sdk, transport, {
-          commands,
-          ...(transport === "HTTP" && { url: (await http()).url }),
-        });
+        const server = await servers[transport]();
+        const client = await connect(sdk, await server.target({ isAnonymous: true }));
         await listsTools(client, sdk, transport);
         await calls(client, sdk);
         await seesProgress(client);

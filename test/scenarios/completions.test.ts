@@ -574,7 +574,10 @@ async function connectSdk(
   };
   const link =
     transport === "HTTP"
-      ? loaded.makeHttp(new URL(url ?? (await serveHttpHere(["--no-bundled", ...words], place)).url), { fetch: watch })
+      ? loaded.makeHttp(new URL(url ?? (await serveHttpHere(["--no-bundled", ...words], place)).url), {
+          fetch: watch,
+          requestInit: {},
+        })
       : loaded.makePipe({
           command: process.execPath,
           args: [quickStart, executable, "serve", "--in-process", "--no-bundled", ...words],

@@ -5,8 +5,10 @@ import { describe, expect, test } from "vitest";
 import { openStore } from "../../src/store/open.ts";
 import { bucketOf } from "../../src/task/quantiles.ts";
 import { type CallResult, connect, modernV2, newestV1, sdks, type TransportName } from "../helpers/clients.ts";
-import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { FakeClock, pass } from "../helpers/fake-clock.ts";
+import { writeFiles } from "../helpers/home.ts";
 import { gate, kindOf, Project, taskIdOf } from "../helpers/project.ts";
+import { openServer } from "../helpers/server.ts";
 import { type CallOptions, handleOf, type Result, type WireClient, type WireOptions } from "../helpers/wire.ts";
 
 const commands = path.resolve(import.meta.dirname, "../fixtures/deferral/commands");
@@ -46,34 +48,38 @@ describe("a command of unknown length", () => {
     ...sdks.filter(({ revision }) => revision === jun25).map((sdk) => [sdk, "stdio"] as const),
   ];
   test("slow → deferred when three of the host's 4 s are over, without starting again", async () => {
-    const cwd = writeFiles(temporaryFolder(), {
-      "meanwhile.config.json": JSON.stringify({ hosts: { scenario: { limitSeconds: 4 } } }),
-    });
-    const callers = [];
-    for (const [sdk, transport] of clients)
-      callers.push({ sdk, transport, client: await connect(sdk, transport, { commands, cwd }), work: gate() });
-    await Promise.all(
-      callers.map(async ({ sdk, transport, client, work }) => {
-        const title = `${sdk.title} over ${transport}`;
-        await client.call("work_quick");
-        const startedAt = performance.now();
-        const first = await client.call("work_gated", work.input);
-        expect(performance.now() - startedAt, title).toBeGreaterThan(2_900);
-        const { job_id, next_action } = dataOf(first) as {
-          job_id: string;
-          next_action: { tool: string; arguments: object };
-        };
-        expect(first.content[0]?.text, title).toContain(
-          "work_gated is still running. It goes on by itself. Get its result with task_result",
-        );
-        const waiting = client.call(next_action.tool, next_action.arguments);
-        work.open();
-        const result = await waiting;
-        expect(dataOf(result), title).toEqual({ passed: work.input.file });
-        expect(work.lines(), title).toEqual(["started", "ended"]);
-        expect(job_id, title).toMatch(/^[0-9a-f-]{36}$/);
-      }),
-    );
+    const clock = new FakeClock();
+    const options = { commands, clock, config: { hosts: { scenario: { limitSeconds: 4 } } } };
+    const servers = {
+      stdio: await openServer({ in: "memory", ...options }),
+      HTTP: await openServer({ in: "http", ...options }),
+    };
+    for (const [sdk, transport] of clients) {
+      const title = `${sdk.title} over ${transport}`;
+      const client = await connect(sdk, await servers[transport].target());
+      const work = gate();
+      await client.call("work_quick");
+      let isAnswered = false;
+      const answer = client.call("work_gated", work.input).finally(() => (isAnswered = true));
+      await work.seen("started");
+      await pass(clock, 2_990);
+      expect(isAnswered, title).toBe(false);
+      await pass(clock, 10);
+      const first = await answer;
+      const { job_id, next_action } = dataOf(first) as {
+        job_id: string;
+        next_action: { tool: string; arguments: object };
+      };
+      expect(first.content[0]?.text, title).toContain(
+        "work_gated is still running. It goes on by itself. Get its result with task_result",
+      );
+      const waiting = client.call(next_action.tool, next_action.arguments);
+      work.open();
+      const result = await waiting;
+      expect(dataOf(result), title).toEqual({ passed: work.input.file });
+      expect(work.lines(), title).toEqual(["started", "ended"]);
+      expect(job_id, title).toMatch(/^[0-9a-f-]{36}$/);
+    }
   });
 });
 

@@ -12,6 +12,7 @@ import {
 } from "../helpers/clients.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { runMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { openServer, placeOf } from "../helpers/server.ts";
 
 const clients: readonly { sdk: Sdk; transport: TransportName }[] = [
   { sdk: newestV1, transport: "stdio" },
@@ -30,7 +31,8 @@ for (const { sdk, transport } of clients) {
   test(`${sdk.title} over ${transport} hears of a command that is written, edited, broken, repaired and removed`, async () => {
     const project = writeFiles(temporaryFolder(), { "commands/other/ping.ts": ping });
     const file = path.join(project, "commands/hello/world.ts");
-    const client = await connect(sdk, transport, { cwd: project });
+    const server = await openServer({ in: placeOf[transport], cwd: project, commands: path.join(project, "commands") });
+    const client = await connect(sdk, await server.target());
     await client.subscribe();
     const [other] = await client.listTools();
     expect(other?.name).toBe("other_ping");
@@ -80,7 +82,8 @@ for (const { sdk, transport } of clients) {
 test("a folder of commands behind a symbolic link is followed like any other", async () => {
   const project = writeFiles(temporaryFolder(), { "real/hello/world.ts": ping });
   symlinkSync(path.join(project, "real"), path.join(project, "linked"));
-  const client = await connect(newestV1, "stdio", { cwd: project, commands: "linked" });
+  const server = await openServer({ in: "memory", cwd: project, commands: path.join(project, "linked") });
+  const client = await connect(newestV1, await server.target());
   expect((await client.call("hello_world")).content[0]?.text).toContain("pong");
   const edit = () =>
     writeFiles(project, { "real/hello/world.ts": ping.replace("Answer", "Answer loudly").replace("pong", "PONG") });

@@ -11,24 +11,27 @@ import {
   type TransportName,
 } from "../helpers/clients.ts";
 import { shareAmongTests } from "../helpers/home.ts";
-import { serveHttpHere } from "../helpers/in-process.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { openTraces } from "../helpers/place.ts";
-import { type Answer, overHttp, WireClient } from "../helpers/wire.ts";
+import { type LocalServer, openServer, type Target } from "../helpers/server.ts";
+import type { Answer } from "../helpers/wire.ts";
 
 const commands = path.resolve(import.meta.dirname, "../fixtures/questions/commands");
 const clients = [newestV1, modernV2].flatMap((sdk) => sdk.transports.map((transport) => ({ sdk, transport })));
 
-const startServer = () => serveHttpHere(["--no-bundled", "--commands", commands]);
-/** Over HTTP all clients come to one server; over stdio each starts its own. */
-const shared = shareAmongTests(startServer);
-const at = async (transport: TransportName) =>
-  transport === "HTTP" ? { commands, url: (await shared()).url } : { commands };
+const startServer = () => openServer({ in: "http", commands });
+const shared = {
+  HTTP: shareAmongTests(startServer),
+  stdio: shareAmongTests(() => openServer({ in: "memory", commands })),
+};
+/** Over HTTP without a token. */
+const at = async (transport: TransportName): Promise<Target> =>
+  await (await shared[transport]()).target({ isAnonymous: true });
 
 for (const { sdk, transport } of clients) {
   test(`${sdk.title} over ${transport} shows questions, and the same run goes on with what the person does`, async () => {
     const person = new Person();
-    const client = await connect(sdk, transport, { ...(await at(transport)), answer: person.answer });
+    const client = await connect(sdk, await at(transport), { answer: person.answer });
     await goesOnWithTheAnswer(client, person);
     await answersSeveral(client, person);
     await endsWhenDeclined(client, person);
@@ -38,7 +41,7 @@ for (const { sdk, transport } of clients) {
 
   test(`${sdk.title} over ${transport} is told how to answer when it cannot show questions`, async () => {
     const { file, lines } = openTraces();
-    const client = await connect(sdk, transport, await at(transport));
+    const client = await connect(sdk, await at(transport));
     const asking = await client.call("ask_name", { file });
     expect(asking.structuredContent).toMatchObject({
       success: true,
@@ -149,7 +152,7 @@ test.for(newestV1.transports)(
       await waitFor(() => lines().includes("stopped"));
       return { action: "cancel" };
     };
-    const client = await connect(newestV1, transport, { ...(await at(transport)), answer });
+    const client = await connect(newestV1, await at(transport), { answer });
     await expect(client.call("ask_name", { file }, { signal: stop.signal })).rejects.toBeDefined();
     await waitFor(() => lines().includes("stopped"));
     expect(lines()).toEqual(["started", "stopped"]);
@@ -163,33 +166,33 @@ describe("the requestState of 2026-07-28", () => {
 
   test("is refused when it was tampered with or used already", async () => {
     const { file, lines } = openTraces();
-    const { url } = await shared();
-    const state = stateOf(await call(url, { name: "ask_name", file }));
+    const server = await shared.HTTP();
+    const state = stateOf(await call(server, { name: "ask_name", file }));
     for (const requestState of forgeriesOf(state)) {
       expect(
-        await call(url, { name: "ask_name", file, requestState, inputResponses }),
+        await call(server, { name: "ask_name", file, requestState, inputResponses }),
         `with ${requestState}`,
       ).toMatchObject(refusal);
     }
     expect(lines()).toEqual(["started"]);
-    expect(await call(url, { name: "ask_name", file, requestState: state, inputResponses })).toMatchObject(success);
-    expect(await call(url, { name: "ask_name", file, requestState: state, inputResponses })).toMatchObject(refusal);
+    expect(await call(server, { name: "ask_name", file, requestState: state, inputResponses })).toMatchObject(success);
+    expect(await call(server, { name: "ask_name", file, requestState: state, inputResponses })).toMatchObject(refusal);
     expect(lines()).toEqual(["started", "answered Ada"]);
   });
 
   test("is refused when it belongs to an earlier round", async () => {
     const { file, lines } = openTraces();
-    const { url } = await shared();
+    const server = await shared.HTTP();
     const soup = { q1: accept({ choice: "soup" }) };
     const tea = { q2: accept({ choice: "tea" }) };
-    const first = stateOf(await call(url, { name: "ask_meal", file }));
-    const halfAnswered = await call(url, { name: "ask_meal", file, requestState: first, inputResponses: soup });
+    const first = stateOf(await call(server, { name: "ask_meal", file }));
+    const halfAnswered = await call(server, { name: "ask_meal", file, requestState: first, inputResponses: soup });
     // What was not answered is asked again, and only that.
     expect(Object.keys(halfAnswered.result?.inputRequests ?? {})).toEqual(["q2"]);
-    expect(await call(url, { name: "ask_meal", file, requestState: first, inputResponses: tea })).toMatchObject(
+    expect(await call(server, { name: "ask_meal", file, requestState: first, inputResponses: tea })).toMatchObject(
       refusal,
     );
-    const answered = await call(url, {
+    const answered = await call(server, {
       name: "ask_meal",
       file,
       requestState: stateOf(halfAnswered),
@@ -203,33 +206,34 @@ describe("the requestState of 2026-07-28", () => {
 
   test("is refused with other arguments, for another tool, from another caller and at another server", async () => {
     const { file, lines } = openTraces();
-    const [{ url, token: ofHome }, other] = await Promise.all([shared(), startServer()]);
-    const token = ofHome();
-    const requestState = stateOf(await call(url, { name: "ask_name", file }));
-    expect(await call(url, { name: "ask_name", file: `${file}.other`, requestState, inputResponses })).toMatchObject(
+    const [server, other] = await Promise.all([shared.HTTP(), startServer()]);
+    const requestState = stateOf(await call(server, { name: "ask_name", file }));
+    expect(await call(server, { name: "ask_name", file: `${file}.other`, requestState, inputResponses })).toMatchObject(
       refusal,
     );
-    expect(await call(url, { name: "ask_meal", file, requestState, inputResponses })).toMatchObject(refusal);
-    expect(await call(url, { name: "ask_name", file, requestState, inputResponses, token })).toMatchObject(refusal);
-    expect(await call(other.url, { name: "ask_name", file, requestState, inputResponses })).toMatchObject(refusal);
+    expect(await call(server, { name: "ask_meal", file, requestState, inputResponses })).toMatchObject(refusal);
+    expect(await call(server, { name: "ask_name", file, requestState, inputResponses, isLocal: true })).toMatchObject(
+      refusal,
+    );
+    expect(await call(other, { name: "ask_name", file, requestState, inputResponses })).toMatchObject(refusal);
     expect(existsSync(`${file}.other`)).toBe(false);
-    expect(await call(url, { name: "ask_name", file, requestState, inputResponses })).toMatchObject(success);
+    expect(await call(server, { name: "ask_name", file, requestState, inputResponses })).toMatchObject(success);
     expect(lines()).toEqual(["started", "answered Ada"]);
   });
 
   test("does not start the run again when the second request declares no elicitation", async () => {
     const { file, lines } = openTraces();
-    const { url } = await shared();
-    const requestState = stateOf(await call(url, { name: "ask_name", file }));
-    await call(url, { name: "ask_name", file, requestState, inputResponses, capabilities: {} });
+    const server = await shared.HTTP();
+    const requestState = stateOf(await call(server, { name: "ask_name", file }));
+    await call(server, { name: "ask_name", file, requestState, inputResponses, capabilities: {} });
     expect(lines().filter((line) => line === "started")).toEqual(["started"]);
   });
 
   test("comes back with a confirmation, and one without content is none", async () => {
     const { file, lines } = openTraces();
-    const { url } = await shared();
-    const requestState = stateOf(await call(url, { name: "files_erase", file }));
-    const answer = await call(url, {
+    const server = await shared.HTTP();
+    const requestState = stateOf(await call(server, { name: "files_erase", file }));
+    const answer = await call(server, {
       name: "files_erase",
       file,
       requestState,
@@ -267,18 +271,16 @@ interface RawCall {
   readonly file: string;
   readonly requestState?: string;
   readonly inputResponses?: object;
-  readonly token?: string;
+  /** The local user, not an anonymous caller. */
+  readonly isLocal?: boolean;
   readonly capabilities?: object;
 }
 
 /** One tools/call of 2026-07-28, written by hand. */
 async function call(
-  url: string,
-  { name, file, token, capabilities = { elicitation: {} }, ...retry }: RawCall,
+  server: LocalServer,
+  { name, file, isLocal = false, capabilities = { elicitation: {} }, ...retry }: RawCall,
 ): Promise<Answer> {
-  const client = new WireClient(overHttp(url, token === undefined ? {} : { token }), {
-    revision: "2026-07-28",
-    capabilities,
-  });
+  const client = await server.client("2026-07-28", { capabilities, isAnonymous: !isLocal });
   return await client.request("tools/call", { name, arguments: { file }, ...retry });
 }

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { type CallResult, connect, newestV1 } from "../helpers/clients.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { startMeanwhile } from "../helpers/meanwhile.ts";
+import { openServer } from "../helpers/server.ts";
 import { overPipes, WireClient } from "../helpers/wire.ts";
 
 // On the clock on the wall, with nothing set: what the README promises. Beside the others it costs no time.
@@ -38,7 +39,8 @@ test("an SDK v1 client on its 60 s default calls a 90 s command over stdio: a ha
 }, async () => {
   const cwd = project();
   const file = path.join(cwd, "starts");
-  const client = await connect(newestV1, "stdio", { cwd });
+  const server = await openServer({ in: "process", cwd, commands: path.join(cwd, "commands") });
+  const client = await connect(newestV1, await server.target());
   const startedAt = performance.now();
   const [first] = await Promise.all([client.call("slow_work", { file }), takesTasks()]);
   const answeredAfter = secondsSince(startedAt);

@@ -23,7 +23,7 @@ for (const sdk of clients)
         return { action: "accept", content: { name: "Ada" } } as const;
       };
       const { url, sent } = await balanced();
-      const client = await connect(sdk, "HTTP", { url, answer });
+      const client = await connect(sdk, { url }, { answer });
       await client.subscribe();
       for (let n = 0; n < 3; n++) expect((await client.listTools()).length).toBeGreaterThan(5);
       for (const text of ["one", "two", "three"])

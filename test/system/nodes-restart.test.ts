@@ -10,7 +10,7 @@ test("a node is taken out, stopped and replaced, and clients that stay connected
   const nodes = await startNodes(2);
   const proxy = await startRoundRobin(nodes.map(({ url }) => url));
   const [leaving, staying] = nodes as unknown as [(typeof nodes)[number], (typeof nodes)[number]];
-  const sdkClients = await Promise.all([newestV1, modernV2].map((sdk) => connect(sdk, "HTTP", { url: proxy.url })));
+  const sdkClients = await Promise.all([newestV1, modernV2].map((sdk) => connect(sdk, { url: proxy.url })));
   const wire = await clientAt(() => proxy.url, { revision: "2025-11-25", capabilities: { elicitation: {} } });
   for (const client of sdkClients) await client.subscribe();
   let isOver = false;

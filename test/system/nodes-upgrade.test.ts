@@ -102,7 +102,7 @@ async function takeOut(node: Node, proxy: RoundRobin, clients: Clients): Promise
 
 /** A session of 2025-11-25 and a listener of 2026-07-28 by hand, and one of each by the SDKs, which call all the while. */
 async function connectClients(proxy: RoundRobin) {
-  const sdkClients = await Promise.all([newestV1, modernV2].map((sdk) => connect(sdk, "HTTP", { url: proxy.url })));
+  const sdkClients = await Promise.all([newestV1, modernV2].map((sdk) => connect(sdk, { url: proxy.url })));
   for (const client of sdkClients) await client.subscribe();
   const session = await clientAt(() => proxy.url, { revision: "2025-11-25" });
   const listener = await clientAt(() => proxy.url, { revision: "2026-07-28", capabilities: takesAll });
