@@ -5,6 +5,8 @@
 //                   three nodes and two workers on a server of its own, which is stopped, crashes and is emptied of
 //                   BullMQ's tickets meanwhile
 //   --queue <url>   with postgres: redis://… instead of the same database, or the word store; Redis is flushed
+//   --outages       instead of kills: three nodes on PostgreSQL run tasks while the database is away 20 times for 30 to
+//                   90 s, with the usual lease of 30 s (about 35 minutes; takes --seed)
 import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";
 
@@ -17,6 +19,7 @@ const { values } = parseArgs({
     rounds: { type: "string" },
     store: { type: "string" },
     queue: { type: "string" },
+    outages: { type: "boolean" },
   },
 });
 
@@ -27,6 +30,19 @@ if (values.only !== undefined) {
   };
   const words = ["run", "test/chaos/faults.test.ts", "-t", values.only, "--testTimeout=900000", "--reporter=verbose"];
   process.exit(spawnSync("vitest", words, { stdio: "inherit", env }).status ?? 1);
+}
+
+if (values.outages === true) {
+  const { runOutages } = await import("../test/chaos/outages.ts");
+  const seed = toCount("seed", values.seed ?? String(1 + Math.floor(Math.random() * 1_000_000)));
+  process.stdout.write(`seed ${seed}\n`);
+  const { outages, tasks, problems } = await runOutages({
+    ...{ leaseMs: 30_000, outages: 20, shortestMs: 30_000, longestMs: 90_000, liveTasks: 60, seed },
+    onProgress: (line) => process.stdout.write(`${line}\n`),
+  });
+  process.stdout.write(`${outages} outages, ${tasks} tasks, ${problems.length} problems\n`);
+  for (const problem of problems) process.stdout.write(`  ${problem}\n`);
+  process.exit(problems.length === 0 ? 0 : 1);
 }
 
 if (values.store !== undefined && !["sqlite", "postgres"].includes(values.store)) {

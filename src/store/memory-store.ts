@@ -242,9 +242,9 @@ export class MemoryStore implements TaskStore {
     ];
   }
 
-  async interrupt(worker?: string): Promise<readonly string[]> {
-    const now = this.now();
-    const isOver = ({ task }: MemoryRow) => !isTerminal(task) && task.lease !== undefined && task.lease.until < now;
+  async interrupt(worker?: string, expiredBefore?: number): Promise<readonly string[]> {
+    const before = Math.min(this.now(), expiredBefore ?? Number.POSITIVE_INFINITY);
+    const isOver = ({ task }: MemoryRow) => !isTerminal(task) && task.lease !== undefined && task.lease.until < before;
     const rows = worker === undefined ? [...this.#rows.values()].filter(isOver) : this.#heldBy(worker);
     return rows.filter((row) => this.#apply(row, { type: "interrupt" })).map((row) => row.task.taskId);
   }

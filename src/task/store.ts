@@ -173,10 +173,11 @@ export interface TaskStore {
   /** Tasks that are being worked on, by whom: for finding the dead. */
   workers(): Promise<readonly string[]>;
   /**
-   * Ends or requeues what this worker leaves behind, or without one what all leave behind whose leases have run out; the
-   * tasks that were interrupted.
+   * Ends or requeues the running tasks of this worker, or without a worker all whose lease expired before `expiredBefore`,
+   * a time of the store's clock that is not in its future (default: now). Returns the IDs of these tasks. A store that carries the call out later
+   * than it was made still compares with `expiredBefore`: workers may have been unable to renew their leases meanwhile.
    */
-  interrupt(worker?: string): Promise<readonly string[]>;
+  interrupt(worker?: string, expiredBefore?: number): Promise<readonly string[]>;
   /** Ends what asks a question whose time is over; the tasks that it ended. */
   lapse(): Promise<readonly string[]>;
   /** Removes results whose time is over; all ended ones of a caller, or one of them. */

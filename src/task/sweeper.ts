@@ -20,18 +20,24 @@ const leaseCheckMs = 2_000;
 const sweepMs = 60_000;
 
 /**
- * Finds what dead workers leave behind, and removes what has expired.
+ * Interrupts tasks whose worker is dead, and removes expired results.
  *
- * Leases are wall-clock times, and wall clocks are set: after a jump, or right after a start, a living worker's lease
- * may look old until its next heartbeat. So leases are not judged before everyone alive has had time to renew. Results
- * have nobody who renews them: what a jump would take from their time, or add to it, is put right on record.
+ * A lease that has expired means a dead worker only if living workers were able to renew theirs. They are not while the
+ * store is away, and not while this process or the machine is stopped; after a clock jump every lease looks expired until
+ * its next renewal. So the sweeper declares no lease expired before one full lease has passed since an outage, a pause or
+ * a clock jump, and before half a lease since its start. It cannot tell a worker that is cut off from the store from a
+ * dead one: other workers run that worker's safe tasks again, and its writes are refused by their fence.
+ * Results are not renewed: after a clock jump the store corrects the times at which they expire.
  */
 export class Sweeper {
   readonly #options: SweeperOptions;
   readonly #leaseMs: number;
   #cancel: (() => void) | undefined;
   #isStopped = true;
+  /** No lease is declared expired before this monotonic time. */
   #judgeFrom = 0;
+  /** The monotonic time at which the store last answered a check. */
+  #lastAnswerAt = 0;
   #lastLeaseCheck = 0;
   #lastSweep = Number.NEGATIVE_INFINITY;
 
@@ -44,8 +50,10 @@ export class Sweeper {
     if (!this.#isStopped) return;
     this.#isStopped = false;
     const { clock } = this.#options;
-    this.#judgeFrom = clock.monotonic() + this.#leaseMs / 2;
-    this.#lastLeaseCheck = clock.monotonic();
+    const at = clock.monotonic();
+    this.#judgeFrom = at + this.#leaseMs / 2;
+    this.#lastAnswerAt = at;
+    this.#lastLeaseCheck = at;
     this.#schedule(0);
   }
 
@@ -62,8 +70,12 @@ export class Sweeper {
           (error: unknown) =>
             void (isStoreError(error) || this.#options.log.error(`looking after tasks failed: ${messageOf(error)}`)),
         )
-        .finally(() => this.#schedule(Math.min(deadCheckMs, this.#leaseMs)));
+        .finally(() => this.#schedule(this.#checkEveryMs));
     });
+  }
+
+  get #checkEveryMs(): number {
+    return Math.min(deadCheckMs, this.#leaseMs);
   }
 
   /** One round; what is due is done. */
@@ -71,10 +83,13 @@ export class Sweeper {
     const { store, clock } = this.#options;
     await this.interruptDead();
     await this.#putRight();
+    // Read before the monotonic clock: after a pause between the two, leases are judged as of before the pause.
+    const expiredBefore = store.now();
     const at = clock.monotonic();
+    this.#noteGap(at);
     if (at >= this.#judgeFrom && at - this.#lastLeaseCheck >= Math.min(leaseCheckMs, this.#leaseMs)) {
       this.#lastLeaseCheck = at;
-      this.#note(await store.interrupt(), "its lease ran out");
+      this.#note(await store.interrupt(undefined, expiredBefore), "its lease ran out");
       const lapsed = await store.lapse();
       if (lapsed.length > 0)
         this.#options.log.info(`${lapsed.length} task${lapsed.length === 1 ? "" : "s"} ended: nobody answered`);
@@ -101,6 +116,20 @@ export class Sweeper {
     this.#judgeFrom = clock.monotonic() + this.#leaseMs;
     log.warn(
       `the clock was set ${jumpedMs > 0 ? "ahead" : "back"} by ${formatDuration(Math.abs(jumpedMs))}; results keep the time they had left`,
+    );
+  }
+
+  /**
+   * Postpones the judging of leases when the store answered no check for a third of a lease longer than usual: it was
+   * away, or this process was stopped.
+   */
+  #noteGap(at: number): void {
+    const gapMs = at - this.#lastAnswerAt;
+    this.#lastAnswerAt = at;
+    if (this.#isStopped || gapMs <= this.#checkEveryMs + this.#leaseMs / 3) return;
+    this.#judgeFrom = Math.max(this.#judgeFrom, at + this.#leaseMs);
+    this.#options.log.warn(
+      `the task store was away, or this process was stopped, for ${formatDuration(gapMs)}; tasks of other workers are not declared interrupted for the next ${formatDuration(this.#leaseMs)}`,
     );
   }
 

@@ -64,7 +64,7 @@ class OwnStore implements TaskStore {
     this.#kept.keepStep(claim, name, json, rules);
   steps = (taskId: string): Promise<ReadonlyMap<string, string>> => this.#kept.steps(taskId);
   workers = (): Ids => this.#kept.workers();
-  interrupt = (worker?: string): Ids => this.#kept.interrupt(worker);
+  interrupt = (worker?: string, expiredBefore?: number): Ids => this.#kept.interrupt(worker, expiredBefore);
   lapse = (): Ids => this.#kept.lapse();
   sweep = (): Promise<number> => this.#kept.sweep();
   prune = (scope: Scope, taskId?: string): Promise<number> => this.#kept.prune(scope, taskId);

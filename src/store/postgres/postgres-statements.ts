@@ -47,7 +47,9 @@ const settled = `
     dropped as (delete from SCHEMA.steps where number in (select number from over))
     select task_id from over`;
 const cancelledOutcome = `:outcomeHead::text || coalesce(${now} - started_at, 0) || '}'`;
-const isLost = `worker = any(:workers::text[]) and ${live} and (not :isOverdue or lease_until < ${now})`;
+/** The caller's time is an estimate of the database's, so the earlier of both counts. */
+const expiredBefore = `least(${now}, :expiredBefore::bigint)`;
+const isLost = `worker = any(:workers::text[]) and ${live} and (not :isOverdue or lease_until < ${expiredBefore})`;
 /** Each is found by one look into an index, however many tasks it holds. */
 const holders = `held (worker) as (
       select min(worker) from SCHEMA.tasks where worker is not null
@@ -229,7 +231,7 @@ const statements = {
   overdueWorkers: `
     with recursive ${holders}
     select worker from held left join SCHEMA.workers as known using (worker)
-    where worker is not null and (known.lease_until is null or known.lease_until < ${now})`,
+    where worker is not null and (known.lease_until is null or known.lease_until < ${expiredBefore})`,
   forgetWorkers: `delete from SCHEMA.workers where lease_until < ${now} - :ageMs and ${quickly}`,
   sweep: `
     delete from SCHEMA.tasks where number in (select number from SCHEMA.tasks where expires_at <= ${now} limit :limit for update skip locked)

@@ -214,11 +214,13 @@ export class PostgresStore implements TaskStore {
     return await this.#holders("workers");
   }
 
-  async interrupt(worker?: string): Promise<readonly string[]> {
+  async interrupt(worker?: string, expiredBefore?: number): Promise<readonly string[]> {
     await this.#settleClaims();
-    const workers = worker === undefined ? await this.#holders("overdueWorkers") : [worker];
+    const before = { expiredBefore: expiredBefore ?? null };
+    const workers = worker === undefined ? await this.#holders("overdueWorkers", before) : [worker];
     if (workers.length === 0) return [];
-    const ids = await this.#ids("interrupt", { ...interruptedWords(), workers, isOverdue: worker === undefined });
+    const isOverdue = worker === undefined;
+    const ids = await this.#ids("interrupt", { ...interruptedWords(), ...before, workers, isOverdue });
     for (const id of ids) this.#changed(id, true);
     return ids;
   }
@@ -282,8 +284,8 @@ export class PostgresStore implements TaskStore {
     return row === undefined ? undefined : toTask(row);
   }
 
-  async #holders(name: "workers" | "overdueWorkers"): Promise<string[]> {
-    return (await this.#database.query<{ worker: string }>(name, {})).map(({ worker }) => worker);
+  async #holders(name: "workers" | "overdueWorkers", values: PostgresValues = {}): Promise<string[]> {
+    return (await this.#database.query<{ worker: string }>(name, values)).map(({ worker }) => worker);
   }
 
   async #ids(name: StatementName, values: PostgresValues): Promise<string[]> {

@@ -3,9 +3,12 @@ import { interruptedCallOutcome, interruptedMessage, interruptedOutcome } from "
 import { type EndedRow, keepEnd } from "./end-task.ts";
 import type { TaskFile } from "./task-file.ts";
 
-/** Queues what this worker, or a lease that ran out, has left, or gives it up; the ids of both. Part of a transaction. */
-export function interruptLost(file: TaskFile, worker: string | undefined, now: number): readonly string[] {
-  const which = { worker: worker ?? "", before: worker === undefined ? now : -1, now };
+/** The running tasks of one worker, or those whose lease expired before this time. */
+type LostTasks = { readonly worker: string } | { readonly expiredBefore: number };
+
+/** Queues the lost tasks that may run again, and fails the others. Returns the IDs of both. Part of a transaction. */
+export function interruptLost(file: TaskFile, lost: LostTasks, now: number): readonly string[] {
+  const which = { worker: "", before: -1, ...("worker" in lost ? lost : { before: lost.expiredBefore }), now };
   const crashed = interruptedOutcome(true, maxCrashes);
   const unknown = interruptedOutcome(false, 1);
   const call = interruptedCallOutcome();

@@ -231,9 +231,10 @@ export class SqliteStore implements TaskStore {
     return await this.#file.read(() => this.#file.all<{ worker: string }>("workers", {}).map(({ worker }) => worker));
   }
 
-  async interrupt(worker?: string): Promise<readonly string[]> {
+  async interrupt(worker?: string, expiredBefore?: number): Promise<readonly string[]> {
     const now = this.now();
-    const ids = await this.#file.durably(() => this.#file.transaction(() => interruptLost(this.#file, worker, now)));
+    const lost = worker === undefined ? { expiredBefore: Math.min(now, expiredBefore ?? now) } : { worker };
+    const ids = await this.#file.durably(() => this.#file.transaction(() => interruptLost(this.#file, lost, now)));
     for (const id of ids) this.#changed(id, true);
     return ids;
   }

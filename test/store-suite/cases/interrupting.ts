@@ -147,6 +147,20 @@ export const interruptingCases: readonly StoreCase[] = [
     assertTask(await bench.read(queued.taskId), { status: "queued", crashes: 0 });
   }),
 
+  onStore("interrupt: by lease, compared with the given time, however late the store is asked", async (bench) => {
+    const task = await bench.begin({}, "w1");
+    const leaseUntil = bench.now + leaseMs;
+    bench.clock.advance(2 * leaseMs);
+    assert.deepEqual(await bench.store.interrupt(undefined, leaseUntil), []);
+    assert.deepEqual(await bench.store.interrupt(undefined, leaseUntil + 1), [task.taskId]);
+  }),
+
+  onStore("interrupt: by lease, never compared with a time after the store's own", async (bench) => {
+    const task = await bench.begin({}, "w1");
+    assert.deepEqual(await bench.store.interrupt(undefined, bench.now + 10 * leaseMs), []);
+    assertTask(await bench.read(task.taskId), { status: "working" });
+  }),
+
   onStore("interrupt: by many at once, each task once", async (bench) => {
     for (let n = 0; n < 6; n++) await bench.begin();
     const found = await Promise.all([1, 2, 3].map(() => bench.store.interrupt("w1")));

@@ -1,0 +1,180 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { systemClock } from "../../src/clock.ts";
+import { silentLog } from "../../src/log.ts";
+import { openStore, type Store } from "../../src/store/open.ts";
+import { Engine } from "../../src/task/engine.ts";
+import { History } from "../../src/task/history.ts";
+import { isTerminal, type Task } from "../../src/task/task.ts";
+import { newSchema, startServer, urlOf } from "../helpers/postgres.ts";
+import { type BreakableProxy, type Failure, openBreakableProxy } from "./breakable-proxy.ts";
+import { readLines } from "./check.ts";
+import { entryOf, type Kind, type RunLine } from "./commands.ts";
+import { toEnvironment } from "./ground.ts";
+import { createRandom, pick } from "./random.ts";
+
+const nodeCount = 3;
+const startGuardMs = 60_000;
+
+/** A node in a process of its own, which reaches the database through a proxy of its own. */
+interface Node {
+  readonly child: ChildProcess;
+  readonly proxy: BreakableProxy;
+}
+
+/** Three nodes on one PostgreSQL server, and an engine in this process that reaches the database directly. */
+interface Nodes {
+  readonly folder: string;
+  readonly nodes: readonly Node[];
+  readonly store: Store;
+  create(kind: Kind, key: string, ms: number): Promise<Task>;
+  read(task: Task): Promise<Task>;
+  /** What the runs of a task have written down. */
+  runsOf(key: string): readonly RunLine[];
+  close(): Promise<void>;
+}
+
+export async function openNodes(leaseMs: number): Promise<Nodes> {
+  const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-outages-"));
+  const server = await startServer(path.join(tmpdir(), `${path.basename(folder)}-postgres`), process.pid);
+  const schema = newSchema();
+  const store = await openStore(urlOf(server.port, schema));
+  const history = new History(store, systemClock);
+  const terms = { store, history, clock: systemClock, log: silentLog, project: "chaos", maxLive: 1_000 };
+  const engine = new Engine(terms);
+  const nodes: Node[] = [];
+  const result: Nodes = {
+    folder,
+    nodes,
+    store,
+    async create(kind, key, ms) {
+      const entry = entryOf(kind);
+      if (entry === undefined) throw new Error(`There is no command ${kind}.`);
+      return (await engine.create({ entry, input: { key, ms }, caller: "ada", reason: "test", isNew: true })).task;
+    },
+    read: ({ taskId }) => engine.get("ada", taskId),
+    runsOf: (key) => readLines<RunLine>(path.join(folder, "runs.jsonl")).filter((line) => line.key === key),
+    async close() {
+      const exits = nodes.map(({ child }) => new Promise((resolve) => child.once("close", resolve)));
+      for (const { child } of nodes) child.kill("SIGKILL");
+      await Promise.all(exits);
+      for (const { proxy } of nodes) await proxy.close();
+      await store.close();
+      process.kill(server.pid, "SIGTERM");
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+  await Promise.all(
+    Array.from({ length: nodeCount }, async () => {
+      const proxy = await openBreakableProxy(server.port);
+      const url = urlOf(proxy.port, schema);
+      const words = [path.join(import.meta.dirname, "worker.ts"), folder, String(leaseMs)];
+      const child = spawn(process.execPath, words, {
+        stdio: ["pipe", "pipe", "inherit"],
+        env: {
+          ...process.env,
+          ...toEnvironment({ folder, store: url, queue: url }),
+          NODE_COMPILE_CACHE: path.join(tmpdir(), "meanwhile-test-code"),
+        },
+      });
+      nodes.push({ child, proxy });
+      await Promise.race([
+        new Promise((resolve) => child.stdout?.once("data", resolve)),
+        wait(startGuardMs, undefined, { ref: false }),
+      ]);
+    }),
+  );
+  return result;
+}
+
+export interface OutageOptions {
+  readonly leaseMs: number;
+  readonly outages: number;
+  readonly shortestMs: number;
+  readonly longestMs: number;
+  /** How many tasks are live while the database can be reached. */
+  readonly liveTasks: number;
+  readonly seed: number;
+  readonly onProgress?: (line: string) => void;
+}
+
+export interface OutageReport {
+  readonly outages: number;
+  readonly tasks: number;
+  /** Sentences: tasks that were interrupted, that ran twice or that did not complete. */
+  readonly problems: readonly string[];
+}
+
+/**
+ * Cuts all nodes off from the database at once, again and again, while they run tasks. Some outages refuse connections,
+ * others only stay silent. No worker dies, so no task may be interrupted, run twice or fail.
+ */
+export async function runOutages(options: OutageOptions): Promise<OutageReport> {
+  const { leaseMs, shortestMs, longestMs, liveTasks } = options;
+  const random = createRandom(options.seed);
+  const between = (least: number, most: number) => Math.round(least + random() * (most - least));
+  const opened = await openNodes(leaseMs);
+  const { nodes } = opened;
+  const live = new Map<string, Task>();
+  const ended = new Map<string, Task>();
+  let made = 0;
+  const readLive = async () => {
+    for (const [key, before] of live) {
+      const task = await opened.read(before);
+      if (!isTerminal(task)) continue;
+      live.delete(key);
+      ended.set(key, task);
+    }
+  };
+  const fill = async (until: number) => {
+    while (performance.now() < until) {
+      await readLive();
+      while (live.size < liveTasks) {
+        const key = `task-${++made}`;
+        live.set(
+          key,
+          await opened.create(pick(random, ["safe", "unsafe"]), key, between(leaseMs / 5, 1.5 * longestMs)),
+        );
+      }
+      await wait(100);
+    }
+  };
+  try {
+    for (let outage = 1; outage <= options.outages; outage++) {
+      await fill(performance.now() + between(leaseMs, 2 * leaseMs));
+      const outageMs = between(shortestMs, longestMs);
+      const failure = pick<Failure>(random, ["refuse", "freeze"]);
+      for (const { proxy } of nodes) proxy.break(failure);
+      await wait(outageMs);
+      for (const { proxy } of nodes) proxy.repair();
+      options.onProgress?.(`outage ${outage}: ${failure}, ${outageMs} ms; ${made} tasks, ${live.size} live`);
+    }
+    const guard = performance.now() + 10 * longestMs + 3 * leaseMs + 60_000;
+    while (live.size > 0 && performance.now() < guard) {
+      await wait(200);
+      await readLive();
+    }
+    return { outages: options.outages, tasks: made, problems: problemsOf(opened, [...live, ...ended]) };
+  } finally {
+    await opened.close();
+  }
+}
+
+function problemsOf({ nodes, runsOf }: Nodes, tasks: readonly (readonly [string, Task])[]): string[] {
+  const gone = nodes.filter(({ child }) => child.exitCode !== null).map(() => "a node ended by itself");
+  return [
+    ...gone,
+    ...tasks.flatMap(([key, { command, status, crashes, statusMessage }]) => {
+      const starts = runsOf(key).filter(({ what }) => what === "start").length;
+      const isRight = status === "completed" && crashes === 0 && starts === 1;
+      return isRight
+        ? []
+        : [
+            `${key} (${command}) is ${status}, was interrupted ${crashes} times, began ${starts} times: ${statusMessage}`,
+          ];
+    }),
+  ];
+}
