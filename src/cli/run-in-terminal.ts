@@ -2,16 +2,19 @@ import { readFileSync } from "node:fs";
 import { systemClock } from "../clock.ts";
 import { localUser } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
-import type { Door, LogLine, Origin } from "../command/context.ts";
+import type { Answer, Door, LogLine, Origin, Question, Steps } from "../command/context.ts";
 import type { JsonObject } from "../command/foreign.ts";
+import { isSameQuestion } from "../command/foreign-question.ts";
 import { textIn } from "../command/foreign-result.ts";
-import { type Outcome, summaryLine } from "../command/outcome.ts";
+import { attemptsNote, type Outcome, summaryLine } from "../command/outcome.ts";
 import { describePlace, type SourcePlace } from "../command/place.ts";
+import { runWithRetries } from "../command/retries.ts";
 import { runCommand } from "../command/run.ts";
 import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../errors.ts";
 import { thisProgram } from "../program/program.ts";
 import { type AuthorsEstimate, authorsEstimate } from "../task/authors-estimate.ts";
 import { ProgressTrack } from "../task/progress.ts";
+import { rulesOf } from "../task/retry.ts";
 import type { TypedCommand } from "./command-usage.ts";
 import { widthFor } from "./screens/layout.ts";
 import { formatData, type OutputFormat } from "./screens/output.ts";
@@ -51,16 +54,38 @@ export async function runInTerminal(
   try {
     const name = entry.path.join(" ");
     const { home, config, isDebug } = facts;
-    const outcome = await runCommand(entry.command, input, {
+    const questions = new AskedQuestions();
+    // A later attempt remembers the steps of an earlier one, as in a task.
+    const finished = new Map<string, string>();
+    const steps: Steps = {
+      get: (step) => finished.get(step),
+      keep: async (step, json) => void finished.set(step, json),
+      all: () => [...finished],
+    };
+    const run = (attempt: number) => {
+      const door = toDoor({ view, track, cancel, onAsk }, terminal, typed, isDebug);
+      return runCommand(entry.command, input, {
+        name,
+        clock: systemClock,
+        home,
+        config,
+        isDebug,
+        caller: localUser,
+        origin,
+        signals: [stop.signal],
+        door: questions.replayedBy(door),
+        attempt,
+        steps,
+      });
+    };
+    const sayRetry = (text: string) => view?.line(`${terminal.colors.yellow("!")} ${clean(text)}`);
+    const outcome = await runWithRetries({
       name,
+      rules: rulesOf(entry.command),
       clock: systemClock,
-      home,
-      config,
-      isDebug,
-      caller: localUser,
-      origin,
-      signals: [stop.signal],
-      door: toDoor({ view, track, cancel, onAsk }, terminal, typed, isDebug),
+      stopped: () => stop.signal,
+      run,
+      onRetry: sayRetry,
     });
     track.finish();
     view?.end();
@@ -71,6 +96,31 @@ export async function runInTerminal(
   } finally {
     view?.end();
     stopListening();
+  }
+}
+
+/**
+ * What a person has answered in this run: a later attempt gets the answers of an earlier one and does not ask again.
+ */
+class AskedQuestions {
+  readonly #answered: { readonly question: Question; readonly answer: Answer }[] = [];
+
+  /** The door of the next attempt. */
+  replayedBy(door: Door): Door {
+    const { ask } = door;
+    if (ask === undefined) return door;
+    const earlier = [...this.#answered];
+    return {
+      ...door,
+      ask: async (question, signal) => {
+        const at = earlier.findIndex((one) => isSameQuestion(one.question, question));
+        const known = at === -1 ? undefined : earlier.splice(at, 1)[0];
+        if (known !== undefined) return known.answer;
+        const answer = await ask(question, signal);
+        this.#answered.push({ question, answer });
+        return answer;
+      },
+    };
   }
 }
 
@@ -139,16 +189,23 @@ async function report(
   return Exit.Usage;
 }
 
+interface Failure {
+  readonly message: string;
+  readonly at?: SourcePlace;
+  readonly foreign?: JsonObject;
+  readonly attempts?: number;
+}
+
 /**
  * Why it ended, and, where the author's own code threw it, at which line. What somebody else's tool says is said in
  * full, and its result is data for a program.
  */
 export async function printFailure(
-  { message, at, foreign }: { readonly message: string; readonly at?: SourcePlace; readonly foreign?: JsonObject },
+  { message, at, foreign, attempts = 1 }: Failure,
   { terminal, format }: Pick<ResultView, "terminal" | "format">,
 ): Promise<void> {
   const text = foreign === undefined ? clean(message) : cleanLines(textIn(foreign) || message);
-  terminal.say(`${terminal.colors.red("✗")} ${text}\n`);
+  terminal.say(`${terminal.colors.red("✗")} ${text}${attemptsNote({ attempts })}\n`);
   if (at !== undefined) terminal.say(`  ${terminal.colors.dim(`at ${clean(describePlace(at))}`)}\n`);
   if (foreign !== undefined && format !== "plain")
     printData(await formatData({ data: {}, foreign }, format, widthFor(terminal)), terminal);

@@ -42,7 +42,10 @@ export interface CompletedResult {
 export interface RunRecord {
   readonly messages: readonly RunMessage[];
   readonly log: readonly LogLine[];
+  /** The sum of all attempts, without the time in which a person was asked. */
   readonly durationMs: number;
+  /** Absent where there was one. */
+  readonly attempts?: number;
 }
 
 /** A JSON-RPC error, for a command that ends in one. */
@@ -60,13 +63,17 @@ export type FailureCause = "input" | "command" | "output" | "timeout" | "shutdow
 
 /** A completed run in one line: what `summarize` said, or that it is done. */
 export function summaryLine(
-  outcome: Pick<RunRecord, "messages" | "durationMs"> & { readonly saidNo?: true },
+  outcome: Pick<RunRecord, "messages" | "durationMs" | "attempts"> & { readonly saidNo?: true },
   name: string,
 ): string {
-  const said = outcome.messages.at(-1);
-  return said !== undefined && (said.type === "success" || outcome.saidNo === true)
-    ? said.text
-    : finished(name, outcome.durationMs);
+  const last = outcome.messages.at(-1);
+  const isSummary = last !== undefined && (last.type === "success" || outcome.saidNo === true);
+  return `${isSummary ? last.text : finished(name, outcome.durationMs)}${attemptsNote(outcome)}`;
+}
+
+/** The number of attempts, for the end of a sentence; empty where there was one. */
+export function attemptsNote({ attempts = 1 }: Pick<RunRecord, "attempts">): string {
+  return attempts === 1 ? "" : ` (${attempts} attempts)`;
 }
 
 /** What is said of a run whose author says nothing. */

@@ -1,5 +1,6 @@
 import { toTimestamp } from "../clock.ts";
 import { CommandError } from "../errors.ts";
+import { AskedTime } from "./asked-time.ts";
 import type { CommandLogLevel, LogLine } from "./context.ts";
 import type { JsonObject } from "./foreign.ts";
 import {
@@ -31,11 +32,13 @@ export class Recorder {
   readonly #log: LogLine[] = [];
   #ended: Outcome | undefined;
   #returnedAt: number | undefined;
+  readonly #askedTime: AskedTime;
   isOpen = true;
 
   constructor(options: RunOptions) {
     this.#options = options;
     this.#startedAt = options.clock.monotonic();
+    this.#askedTime = new AskedTime(options.clock);
   }
 
   close(): void {
@@ -115,8 +118,14 @@ export class Recorder {
     this.#returnedAt ??= this.#options.clock.monotonic();
   }
 
+  /** Waits for a person. That time does not count as the run's. */
+  waitForAnswer<T>(answer: () => Promise<T>): Promise<T> {
+    return this.#askedTime.wait(answer);
+  }
+
   #durationMs(): number {
-    return Math.round(((this.#returnedAt ?? this.#options.clock.monotonic()) - this.#startedAt) * 1000) / 1000;
+    const now = this.#returnedAt ?? this.#options.clock.monotonic();
+    return Math.max(0, Math.round((now - this.#startedAt - this.#askedTime.until(now)) * 1000) / 1000);
   }
 
   #facts(durationMs: number): RunRecord {

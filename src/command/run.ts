@@ -189,7 +189,7 @@ class CommandRun implements Run {
   }
 
   #ask(question: Question, signal: AbortSignal): Promise<Answer> {
-    const ask = () => askAt(this.#options, question, signal);
+    const ask = () => this.#record.waitForAnswer(() => askAt(this.#options, question, signal));
     return this.#deadline === undefined ? ask() : this.#deadline.waitFor(ask);
   }
 

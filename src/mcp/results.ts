@@ -26,6 +26,7 @@ export function toCallResult(given: Outcome, command: Pick<Command, "envelope"> 
     durationMs: outcome.durationMs,
     ...(about.progressToken !== undefined && { progressToken: about.progressToken }),
     ...(about.taskId !== undefined && { taskId: about.taskId }),
+    ...(outcome.attempts !== undefined && { attempts: outcome.attempts }),
   };
   const _meta = { "meanwhile/call": call };
   if (outcome.ending === "completed" && outcome.content !== undefined)

@@ -1,9 +1,10 @@
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Answer, Door, ProgressReport, Question } from "../command/context.ts";
 import type { Outcome } from "../command/outcome.ts";
+import { type EarlierAttempts, withEarlier } from "../command/retries.ts";
 import { ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
-import { ClaimedTask, type ClaimedTaskOptions } from "./claimed-task.ts";
+import { ClaimedTask, type ClaimedTaskOptions, earlierStep } from "./claimed-task.ts";
 import type { RunIsolated } from "./isolated/isolation.ts";
 import { KeptSteps, Runner, type RunnerOptions } from "./runner.ts";
 import type { Task, TaskRules } from "./task.ts";
@@ -91,12 +92,15 @@ export class Attempt implements Door {
     // Steps go with the end of their task: whoever comes after it finds none, and would do again what was done.
     if (attempts + crashes > 1 && kept.size === 0) await this.#record.look();
     const steps = new KeptSteps((name, json, rules) => this.#keep(name, json, rules), kept);
-    return await this.#runner.run(entry, {
+    const earlier = steps.get(earlierStep);
+    if (earlier !== undefined) this.#record.earlier = JSON.parse(earlier) as EarlierAttempts;
+    const outcome = await this.#runner.run(entry, {
       door: this,
       steps,
       attempt: attempts + crashes,
       elsewhere: this.#elsewhere(entry),
     });
+    return withEarlier(outcome, this.#record.earlier, entry.toolName);
   }
 
   async #keep(step: string, json: string, rules?: Pick<TaskRules, "isSafe">): Promise<void> {

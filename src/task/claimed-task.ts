@@ -1,6 +1,7 @@
 import type { Clock } from "../clock.ts";
 import type { Answer, ProgressReport, Question } from "../command/context.ts";
 import type { Outcome } from "../command/outcome.ts";
+import { addFailed, describeRetry, noEarlierAttempts } from "../command/retries.ts";
 import { Cancelled, isStoreError, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import type { Logger } from "../log.ts";
@@ -47,6 +48,9 @@ export interface HandOutTerms {
   readonly rules: TaskRules;
 }
 
+/** The name of the step that keeps the earlier attempts of a task. */
+export const earlierStep = "meanwhile/earlier attempts";
+
 /** How often a running task's progress is written. */
 const reportMs = 200;
 
@@ -59,6 +63,8 @@ export class ClaimedTask {
   #inputs: Inputs | undefined;
   #progress: ProgressTrack | undefined;
   readonly #stopWatching: () => void;
+  /** The attempts before this one, under earlier claims. */
+  earlier = noEarlierAttempts;
   #task: Task;
   #isStopped = false;
   /** What a call has left behind, as long as it is one: only a task is ever run again. */
@@ -100,6 +106,13 @@ export class ClaimedTask {
       deliver: (update) => this.#report({ progress: toProgress(update) }),
     });
     this.#progress.report(report);
+  }
+
+  /** Another attempt follows under the same claim. */
+  async beginAttempt(): Promise<void> {
+    if (this.#inputs === undefined) return;
+    await this.refresh().catch(() => undefined);
+    this.#inputs = undefined;
   }
 
   /** The run has ended: the last of its progress is written. */
@@ -191,17 +204,14 @@ export class ClaimedTask {
       return false;
     }
     if (outcome.ending === "failed" && outcome.cause === "crash") {
-      await this.#afterCrash(outcome.message);
+      await this.#afterCrash(outcome.message, outcome.durationMs);
       return false;
     }
     const final = toTaskOutcome(outcome, task.command);
-    const delayMs = retryDelay(task, final);
+    // What cannot be stored is no failure of the run, and another run would end the same way.
+    const delayMs = final.ending === outcome.ending ? retryDelay(task, outcome) : undefined;
     if (delayMs !== undefined && final.ending === "failed") {
-      const seconds = Math.round(delayMs / 1000);
-      await this.#retryLater(
-        delayMs,
-        `Attempt ${task.attempts} failed (${final.message}); trying again in ${seconds} s.`,
-      );
+      await this.#retryLater(delayMs, describeRetry(task.attempts, final.message, delayMs), final.durationMs);
       return false;
     }
     failpoint("before-settle");
@@ -216,8 +226,11 @@ export class ClaimedTask {
     if (await store.giveBack(this.#claim, why)) dispatcher.offer(ticketOf(this.#claim));
   }
 
-  async #retryLater(delayMs: number, why: string): Promise<void> {
+  /** `spentMs` is the duration of all attempts so far. It is kept as a step, because steps outlive an attempt. */
+  async #retryLater(delayMs: number, why: string, spentMs: number): Promise<void> {
     const { store, dispatcher } = this.#options;
+    const failed = { count: this.#task.attempts, durationMs: spentMs - this.earlier.spentMs, why, at: store.now() };
+    await store.keepStep(this.#claim, earlierStep, JSON.stringify(addFailed(this.earlier, failed)));
     if (await store.retryLater(this.#claim, delayMs, why)) dispatcher.offer(ticketOf(this.#claim), delayMs);
   }
 
@@ -240,11 +253,11 @@ export class ClaimedTask {
    * The child process died, or the server behind the command, not we: a failed attempt, of which a safe command has
    * three at least.
    */
-  async #afterCrash(message: string): Promise<void> {
+  async #afterCrash(message: string, spentMs: number): Promise<void> {
     const { store } = this.#options;
     const { rules, attempts } = this.#task;
     const mayRunAgain = this.isSafe && attempts < Math.max(maxOwnCrashes, rules.maxAttempts);
-    if (mayRunAgain) await this.#retryLater(0, `${message} Running it again.`);
+    if (mayRunAgain) await this.#retryLater(0, `${message} Running it again.`, spentMs);
     else
       await store.settle(
         this.#claim,

@@ -81,7 +81,12 @@ export class HeldCall implements Door {
     const { entry } = request;
     const steps = new KeptSteps((name, json, rules) => this.#keepStep(name, json, rules));
     const elsewhere = entry.command.isolation === "process" ? options.runIsolated : undefined;
-    this.outcome = this.#runner.run(entry, { door: this, steps, attempt: 1, elsewhere });
+    const outcome = this.#runner.runWithRetries(entry, { door: this, steps, elsewhere }, (text) => this.#onRetry(text));
+    const finish = (ending: Outcome) => {
+      this.#finishProgress();
+      return ending;
+    };
+    this.outcome = outcome instanceof Promise && this.#mayRetry ? outcome.then(finish) : outcome;
   }
 
   /** How far it is in time; the client's view of it is made from both. */
@@ -199,7 +204,22 @@ export class HeldCall implements Door {
     if (!this.#isHandedOut) this.#request.watcher.notify?.(method, params);
   }
 
+  get #mayRetry(): boolean {
+    return this.#request.entry.command.retry !== undefined;
+  }
+
+  /** An attempt failed and another follows. It replays the answers to the questions of this one. */
+  async #onRetry(text: string): Promise<void> {
+    await this.#record?.beginAttempt();
+    this.announce(text);
+  }
+
+  /** The progress of a run that may be tried again ends with its last attempt. */
   finish(): void {
+    if (!this.#mayRetry) this.#finishProgress();
+  }
+
+  #finishProgress(): void {
     this.#live?.finish();
     this.#record?.finishProgress();
   }

@@ -1,13 +1,11 @@
 import type { Command } from "../command/command.ts";
+import type { Outcome } from "../command/outcome.ts";
+import { retryDelayMs } from "../command/retries.ts";
 import type { Task, TaskOutcome, TaskRules } from "./task.ts";
 
-const maxBackoffMs = 60 * 60 * 1000;
-
-/** How long after a failed attempt another follows; undefined when it is the task's end. */
-export function retryDelay(task: Task, outcome: TaskOutcome): number | undefined {
-  const mayHelp = outcome.ending === "failed" && (outcome.cause === "command" || outcome.cause === "timeout");
-  if (!mayHelp || task.attempts >= task.rules.maxAttempts) return undefined;
-  return Math.min(task.rules.backoffMs * 2 ** (task.attempts - 1), maxBackoffMs);
+/** Milliseconds until the next attempt of a task; undefined when this outcome is its end. */
+export function retryDelay({ rules, attempts }: Task, outcome: TaskOutcome | Outcome): number | undefined {
+  return retryDelayMs(rules, Math.max(attempts, outcome.attempts ?? 1), outcome);
 }
 
 /** Twice is as good as once: it changes nothing, or says so, or has a retry rule. */

@@ -3,6 +3,7 @@ import { toCaller } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Door, Origin, Steps } from "../command/context.ts";
 import type { Outcome } from "../command/outcome.ts";
+import { runWithRetries } from "../command/retries.ts";
 import { type RunOptions, runCommand } from "../command/run.ts";
 import { CommandError, isStoreError } from "../errors.ts";
 import type { Logger } from "../log.ts";
@@ -10,6 +11,7 @@ import { authorsEstimate } from "./authors-estimate.ts";
 import type { History } from "./history.ts";
 import type { RunIsolated } from "./isolated/isolation.ts";
 import { checkStorable } from "./limits.ts";
+import { rulesOf } from "./retry.ts";
 import { notRun, withSentence } from "./task-outcome.ts";
 
 export interface RunnerOptions {
@@ -41,8 +43,8 @@ interface RunTerms {
 const insistMs = 1_000;
 
 /**
- * One run of a command, of a task or of a call: how it is stopped, how long it waited for a person, and what is
- * remembered of it.
+ * The runs of a command for one task or call: how they are stopped, whether they wait for a person, and what is
+ * remembered of them.
  */
 export class Runner {
   readonly #options: RunnerOptions;
@@ -52,9 +54,6 @@ export class Runner {
   #stopReason: Error | undefined;
   #stopping: AbortController | undefined;
   #asking = 0;
-  #askedAt = 0;
-  /** How long it had nothing to do but to wait for a person. */
-  #waitedMs = 0;
 
   constructor(options: RunnerOptions, subject: Subject) {
     this.#options = options;
@@ -88,6 +87,22 @@ export class Runner {
       });
   }
 
+  /** The same, and again after a failure as the command's `retry` says. `onRetry` hears of each failed attempt. */
+  runWithRetries(
+    entry: CatalogEntry,
+    terms: Omit<RunTerms, "attempt">,
+    onRetry: (why: string) => void | Promise<void>,
+  ): Outcome | Promise<Outcome> {
+    return runWithRetries({
+      name: entry.toolName,
+      rules: rulesOf(entry.command),
+      clock: this.#options.clock,
+      stopped: () => this.#stopSignal,
+      run: (attempt) => this.run(entry, { ...terms, attempt }),
+      onRetry,
+    });
+  }
+
   /** Called by the run: this ends it. */
   add(stop: (reason: Error) => void): void {
     this.#stopper = stop;
@@ -119,16 +134,13 @@ export class Runner {
     return this.#asking > 0;
   }
 
-  /** Waits for a person: that time is not the command's. */
+  /** Waits for a person. */
   async waitFor<T>(answer: () => Promise<T>): Promise<T> {
-    const { clock } = this.#options;
     this.#asking += 1;
-    if (this.#asking === 1) this.#askedAt = clock.monotonic();
     try {
       return await answer();
     } finally {
       this.#asking -= 1;
-      if (this.#asking === 0) this.#waitedMs += clock.monotonic() - this.#askedAt;
     }
   }
 
@@ -139,7 +151,7 @@ export class Runner {
     const { input, origin } = this.#subject;
     const { command, toolName } = this.#entry;
     const said = command.estimate === undefined ? undefined : authorsEstimate(command, input, { home, config, origin });
-    history.add(toolName, Math.max(0, outcome.durationMs - this.#waitedMs), said);
+    history.add(toolName, outcome.durationMs, said);
   }
 
   /**

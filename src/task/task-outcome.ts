@@ -5,7 +5,7 @@ import { toJson } from "../command/result-json.ts";
 import { CommandError, messageOf } from "../errors.ts";
 import { checkStorable } from "./limits.ts";
 import type { ProgressUpdate } from "./progress.ts";
-import type { EndedTask, TaskOutcome, TaskProgress } from "./task.ts";
+import { type EndedTask, type TaskOutcome, type TaskProgress, waitedMs } from "./task.ts";
 import { weigh } from "./weigh.ts";
 
 /** A run that failed outside the command, in our own code or for want of a process. */
@@ -78,8 +78,8 @@ function lengthOf(text: string | undefined): number {
 
 /** An outcome as it is stored: neutral, without what only this process can hold. */
 export function toTaskOutcome(outcome: Outcome, name: string): TaskOutcome {
-  const { messages, log, durationMs } = outcome;
-  const facts = { messages, log, durationMs };
+  const { messages, log, durationMs, attempts } = outcome;
+  const facts = { messages, log, durationMs, ...(attempts !== undefined && { attempts }) };
   if (outcome.ending === "cancelled") return { ending: "cancelled", message: outcome.message, ...facts };
   const refusal = refuseUnstorable(outcome, name);
   if (refusal !== undefined)
@@ -125,13 +125,22 @@ function refuseUnstorable(outcome: Exclude<Outcome, { ending: "cancelled" }>, na
 }
 
 /** How a task ended, as a run's outcome, for whoever answers with it. */
-export function outcomeOf({ outcome, finishedAt }: EndedTask): Outcome {
-  if (outcome.ending === "cancelled") return withSentence(outcome, finishedAt);
+export function outcomeOf(task: EndedTask): Outcome {
+  const { outcome, finishedAt } = task;
+  if (outcome.ending === "cancelled") return withSentence({ ...outcome, durationMs: ranMs(task) }, finishedAt);
   const { foreign: text, ...own } = outcome;
   const foreign = text === undefined ? {} : { foreign: JSON.parse(text) as JsonObject };
   if (own.ending === "completed") return { ...own, ...foreign, json: text ?? JSON.stringify(own.data) };
   const cause = own.cause === "interrupted" ? ("crash" as const) : own.cause;
   return withSentence({ ...own, ...foreign, cause }, finishedAt);
+}
+
+/** How long a cancelled task ran, at most: the store counts the time in which a person was asked, too. */
+function ranMs({ outcome, startedAt, finishedAt, questions }: EndedTask): number {
+  if (startedAt === undefined) return outcome.durationMs;
+  const asked = questions.filter(({ askedAt }) => askedAt >= startedAt);
+  const atMost = finishedAt - startedAt - waitedMs({ questions: asked }, finishedAt);
+  return Math.max(0, Math.min(outcome.durationMs, atMost));
 }
 
 /** A run that was ended from outside has said nothing itself: the reason is then its last word. */

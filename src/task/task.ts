@@ -68,7 +68,10 @@ export type TaskOutcome = CompletedOutcome | FailedOutcome | CancelledOutcome;
 interface AnyOutcome {
   readonly messages: readonly RunMessage[];
   readonly log: readonly LogLine[];
+  /** The sum of all attempts, without the time in which a person was asked. */
   readonly durationMs: number;
+  /** Absent where there was one. */
+  readonly attempts?: number;
 }
 
 export interface CompletedOutcome extends AnyOutcome {

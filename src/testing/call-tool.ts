@@ -7,11 +7,13 @@ import { localUser } from "../command/caller.ts";
 import { type Catalog, type CatalogEntry, openCatalog } from "../command/catalog.ts";
 import type { Answer, Origin, ProgressReport, Question, Root } from "../command/context.ts";
 import { type Envelope, toEnvelope } from "../command/envelope.ts";
+import { runWithRetries } from "../command/retries.ts";
 import { runCommand } from "../command/run.ts";
 import { closest } from "../command/suggest.ts";
 import { CommandError, messageOf } from "../errors.ts";
 import { isBundledFile } from "../paths.ts";
 import { packFolder } from "../project/project.ts";
+import { rulesOf } from "../task/retry.ts";
 import { answerRoots, withRoots } from "./given-roots.ts";
 
 export interface CallToolOptions {
@@ -86,18 +88,30 @@ async function run(entry: CatalogEntry, { name, args, options }: Called): Promis
       ? mkdtempSync(path.join(tmpdir(), "meanwhile-home-"))
       : undefined;
   try {
-    const outcome = await runCommand(entry.command, ownArguments(entry, name, args), {
-      name: entry.toolName,
+    const { command, toolName } = entry;
+    const input = ownArguments(entry, name, args);
+    const run = (attempt: number) =>
+      runCommand(command, input, {
+        name: toolName,
+        attempt,
+        clock: systemClock,
+        home: options.home ?? ownHome ?? "",
+        config,
+        caller: localUser,
+        origin,
+        door: {
+          ...(onProgress !== undefined && { progress: onProgress }),
+          ask: async (question) => answerRoots(question, roots) ?? (await answer(question)),
+        },
+        ...(signal !== undefined && { signals: [signal] }),
+      });
+    const outcome = await runWithRetries({
+      name: toolName,
+      rules: rulesOf(command),
       clock: systemClock,
-      home: options.home ?? ownHome ?? "",
-      config,
-      caller: localUser,
-      origin,
-      door: {
-        ...(onProgress !== undefined && { progress: onProgress }),
-        ask: async (question) => answerRoots(question, roots) ?? (await answer(question)),
-      },
-      ...(signal !== undefined && { signals: [signal] }),
+      stopped: () => signal ?? new AbortController().signal,
+      run,
+      onRetry: () => undefined,
     });
     return toEnvelope(outcome, true);
   } catch (error) {

@@ -1,8 +1,8 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { TypedCommand } from "../../src/cli/command-usage.ts";
 import { runInTerminal } from "../../src/cli/run-in-terminal.ts";
 import { catalogOf } from "../../src/command/catalog.ts";
-import type { Command } from "../../src/command/command.ts";
+import { type Command, defineCommand } from "../../src/command/command.ts";
 import type { JsonObject } from "../../src/command/foreign.ts";
 import { ProtocolError } from "../../src/errors.ts";
 import { foreign } from "../helpers/foreign.ts";
@@ -26,7 +26,7 @@ async function run(command: Command, typed: Partial<TypedCommand> = {}) {
   if (entry === undefined) throw new Error("There is no such command.");
   const { terminal, printed, said } = openTerminalHere({ isDataShown: true });
   const code = await runInTerminal(entry, { ...asTyped, ...typed }, terminal, facts);
-  return { code, printed: printed(), said: said().replace(/in [\d.]+ ?m?s/, "in a moment") };
+  return { code, printed: printed(), said: said().replace(/finished in [\d.]+ ?m?s/, "finished in a moment") };
 }
 
 const gives = (result: JsonObject) => foreign(async () => result);
@@ -89,5 +89,45 @@ test("a foreign error of the protocol is a failure with its message", async () =
     code: 1,
     printed: "",
     said: expect.stringMatching(/^✗ There is no such page\.\n/),
+  });
+});
+
+describe("retry", () => {
+  const failing = (failures: number, more: object = {}) => {
+    const seen: number[] = [];
+    const command = defineCommand({
+      summary: "Fails at first",
+      retry: { attempts: 3, backoff: 0 },
+      ...more,
+      async run(_input, task) {
+        seen.push(task.attempt);
+        await task.step("once", () => void seen.push(0));
+        if (task.attempt <= failures) throw new Error("no luck");
+        return { attempt: task.attempt };
+      },
+    });
+    return { command, seen };
+  };
+
+  test("a failed run is tried again; a person is told each time, and how many attempts there were", async () => {
+    const { command, seen } = failing(2);
+    expect(await run(command)).toEqual({
+      code: 0,
+      printed: "attempt: 3\n",
+      said: [
+        "! Attempt 1 failed (no luck); trying again in 0 s.",
+        "! Running attempt 2 of 3.",
+        "! Attempt 2 failed (no luck); trying again in 0 s.",
+        "! Running attempt 3 of 3.",
+        "✓ their tool finished in a moment (3 attempts)",
+        "",
+      ].join("\n"),
+    });
+    expect(seen, "the step runs once").toEqual([1, 0, 2, 3]);
+  });
+
+  test("a run that fails every time exits with 1 and says how often it was tried", async () => {
+    const { code, said } = await run(failing(9).command, { quiet: true });
+    expect([code, said.split("\n", 1)]).toEqual([1, ["✗ no luck (3 attempts)"]]);
   });
 });

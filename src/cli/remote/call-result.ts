@@ -1,5 +1,6 @@
 import type { ToolResult } from "../../client/client.ts";
 import { formatDuration } from "../../clock.ts";
+import { attemptsNote } from "../../command/outcome.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { printData } from "../run-in-terminal.ts";
 import { widthFor } from "../screens/layout.ts";
@@ -32,13 +33,13 @@ export async function printToolResult(result: ToolResult, options: ResultOptions
   const { colors } = terminal;
   const envelope = toEnvelope(result.structuredContent);
   if (result.isError === true) {
-    terminal.say(`${colors.red("✗")} ${cleanLines(errorText(result, envelope))}\n`);
+    terminal.say(`${colors.red("✗")} ${cleanLines(errorText(result, envelope))}${attemptsIn(result)}\n`);
     return Exit.CommandFailed;
   }
   if (!isQuiet) {
     for (const { type, text } of envelope?.messages ?? [])
       if (type === "warning" || type === "info") terminal.say(`${colors.yellow("!")} ${clean(text)}\n`);
-    terminal.say(`${colors.green("✓")} ${clean(summaryOf(envelope, options))}\n`);
+    terminal.say(`${colors.green("✓")} ${clean(summaryOf(envelope, options))}${attemptsIn(result)}\n`);
   }
   printData(await toText(result, envelope, options), terminal);
   return Exit.Ok;
@@ -47,6 +48,12 @@ export async function printToolResult(result: ToolResult, options: ResultOptions
 function summaryOf(envelope: Envelope | undefined, { name, durationMs }: ResultOptions): string {
   const said = envelope?.messages.findLast(({ type }) => type === "success");
   return said?.text ?? `${name} finished${durationMs === undefined ? "" : ` in ${formatDuration(durationMs)}`}`;
+}
+
+/** One of our own servers says how many attempts a call took. */
+function attemptsIn({ _meta }: ToolResult): string {
+  const { attempts } = (_meta?.["meanwhile/call"] ?? {}) as { readonly attempts?: unknown };
+  return typeof attempts === "number" ? attemptsNote({ attempts }) : "";
 }
 
 async function toText(

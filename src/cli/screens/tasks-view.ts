@@ -96,7 +96,7 @@ export function describeTask(task: Task): Record<string, unknown> {
             answer: answer?.action,
             answerUntil: answer === undefined && until !== undefined ? at(until) : undefined,
           })),
-    attempts: task.attempts,
+    attempts: isTerminal(task) ? (task.outcome.attempts ?? task.attempts) : task.attempts,
     crashes: task.crashes,
     ...(!isTerminal(task) && task.lease !== undefined && { worker: describeWorker(task.lease.worker) }),
     createdAt: at(task.createdAt),

@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { type Clock, toTimestamp } from "../../clock.ts";
+import { AskedTime } from "../../command/asked-time.ts";
 import { anonymous, type Caller, callerKey } from "../../command/caller.ts";
 import type { CatalogEntry } from "../../command/catalog.ts";
 import type { Answer, LogLine, Origin, ProgressReport, Question } from "../../command/context.ts";
@@ -99,12 +100,14 @@ class IsolatedRun {
   readonly #cleanups: (() => void)[] = [];
   #killedBecause: KillReason | undefined;
   #deadline: Deadline | undefined;
+  readonly #askedTime: AskedTime;
 
   constructor(isolation: IsolationOptions, entry: CatalogEntry, options: RunOptions) {
     this.#isolation = isolation;
     this.#entry = entry;
     this.#options = options;
     this.#startedAt = isolation.clock.monotonic();
+    this.#askedTime = new AskedTime(isolation.clock);
     const execArgv = [`--max-old-space-size=${isolation.maxHeapMb ?? 512}`];
     // Its own process group, so that what it starts is killed with it; its output is the operator's, not the
     // protocol's.
@@ -185,9 +188,8 @@ class IsolatedRun {
     if (door.ask === undefined) throw new Error(door.whyNoAnswer ?? "nobody can be asked here");
     const { ask } = door;
     const signal = AbortSignal.any([...signals]);
-    return this.#deadline === undefined
-      ? door.ask(question, signal)
-      : this.#deadline.waitFor(() => ask.call(door, question, signal));
+    const answer = () => this.#askedTime.wait(() => ask.call(door, question, signal));
+    return this.#deadline === undefined ? answer() : this.#deadline.waitFor(answer);
   }
 
   async #reply(id: number, work: () => unknown): Promise<void> {
@@ -251,7 +253,8 @@ class IsolatedRun {
   }
 
   #facts() {
-    return { messages: [], log: [], durationMs: this.#isolation.clock.monotonic() - this.#startedAt };
+    const now = this.#isolation.clock.monotonic();
+    return { messages: [], log: [], durationMs: Math.max(0, now - this.#startedAt - this.#askedTime.until(now)) };
   }
 
   #tell(message: ToIsolated): void {
