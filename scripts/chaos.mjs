@@ -1,13 +1,11 @@
 // Kills workers and producers until something breaks, or enough of them have died: npm run chaos
 //   --kills <n>     how many kills (1000)          --seconds <n>  at most this long (900)
-//   --seed <n>      repeat a run's choices         --only <name>  one fault of test/chaos/faults.test.ts
-//   --rounds <n>    with --only: how many rounds   --store <name> sqlite (two to four workers on a file), or postgres:
+//   --seed <n>      repeat a run's choices         --store <name> sqlite (two to four workers on a file), or postgres:
 //                   three nodes and two workers on a server of its own, which is stopped, crashes and is emptied of
 //                   BullMQ's tickets meanwhile
 //   --queue <url>   with postgres: redis://… instead of the same database, or the word store; Redis is flushed
 //   --outages       instead of kills: three nodes on PostgreSQL run tasks while the database is away 20 times for 30 to
 //                   90 s, with the usual lease of 30 s (about 35 minutes; takes --seed)
-import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";
 
 const { values } = parseArgs({
@@ -15,22 +13,11 @@ const { values } = parseArgs({
     kills: { type: "string" },
     seconds: { type: "string" },
     seed: { type: "string" },
-    only: { type: "string" },
-    rounds: { type: "string" },
     store: { type: "string" },
     queue: { type: "string" },
     outages: { type: "boolean" },
   },
 });
-
-if (values.only !== undefined) {
-  const env = {
-    ...process.env,
-    ...(values.rounds !== undefined && { MEANWHILE_CHAOS_ROUNDS: String(toCount("rounds", values.rounds)) }),
-  };
-  const words = ["run", "test/chaos/faults.test.ts", "-t", values.only, "--testTimeout=900000", "--reporter=verbose"];
-  process.exit(spawnSync("vitest", words, { stdio: "inherit", env }).status ?? 1);
-}
 
 if (values.outages === true) {
   const { runOutages } = await import("../test/chaos/outages.ts");

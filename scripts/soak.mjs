@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 const { values } = parseArgs({
   options: { minutes: { type: "string" }, seed: { type: "string" }, clients: { type: "string" } },
 });
-const { runSoak, soakViolations, summarizeSoak } = await import("../test/chaos/soak/soak.ts");
+const { runSoak, soakViolations, summarizeSoak } = await import("../test/system/soak/soak.ts");
 const seed = toCount("seed", values.seed ?? String(1 + Math.floor(Math.random() * 1_000_000)));
 process.stdout.write(`seed ${seed}\n`);
 const interrupted = new AbortController();

@@ -29,9 +29,8 @@ export interface ChaosOptions {
   /** … and at least so long, however many kills there are. */
   readonly leastSeconds?: number;
   readonly seed: number;
+  /** Default 1,000. */
   readonly leaseMs?: number;
-  /** How long a slot stays empty after a kill, on average. Default: not at all. */
-  readonly restMs?: number;
   /** Ends the run early, and every process of it. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (line: string) => void;
@@ -121,7 +120,7 @@ class ChaosRun {
   constructor(ground: Ground, options: ChaosOptions) {
     this.#ground = ground;
     this.#options = options;
-    this.#leaseMs = options.leaseMs ?? 800;
+    this.#leaseMs = options.leaseMs ?? 1_000;
     this.#random = createRandom(options.seed);
     this.#nextSeed = options.seed * 1000;
   }
@@ -208,13 +207,7 @@ class ChaosRun {
       const killer = this.#killLater(life, 150 + this.#random() * (program === "worker" ? 1_300 : 4_000));
       await life.exited;
       killer.abort();
-      await this.#rest();
     }
-  }
-
-  async #rest(): Promise<void> {
-    const until = performance.now() + (this.#options.restMs ?? 0) * 2 * this.#random();
-    while (!this.#isOver && performance.now() < until) await wait(100);
   }
 
   /** Of those that are wanted, one at which nobody has died yet. */

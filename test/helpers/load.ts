@@ -31,8 +31,6 @@ export async function peakMbOf<T>(
     return { result: await work, peakMb };
   } finally {
     clearInterval(look);
-    if (process.env.MEANWHILE_TEST_FIGURES === "1")
-      console.info(`at most ${Math.round(peakMb)} MB, at the end ${Math.round(residentMbOf(pids))} MB`);
   }
 }
 

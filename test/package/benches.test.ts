@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { isLong } from "../helpers/long.ts";
+import { rounds } from "../helpers/rounds.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const bench = path.join(root, "bench");
@@ -52,7 +52,7 @@ test("every file of the bench finds what it imports of ours", () => {
 });
 
 // These start, and install, what they compare with.
-test.runIf(isLong)("every section runs to its end", { timeout: 3_600_000 }, () => {
+test.runIf(rounds.everyCase)("every section runs to its end", { timeout: 3_600_000 }, () => {
   for (const section of sectionsOf()) {
     const { status, stderr } = run("run.mjs", "--quick", "--only", section);
     expect(status, `${section}: ${stderr}`).toBe(0);

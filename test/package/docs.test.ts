@@ -15,8 +15,8 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { writeFiles } from "../helpers/home.ts";
-import { isLong } from "../helpers/long.ts";
 import { executable } from "../helpers/meanwhile.ts";
+import { rounds } from "../helpers/rounds.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const pages = [
@@ -71,9 +71,9 @@ describe("every snippet is what it says", () => {
         writeFiles(folder, {
           [snippet.name || expect.fail(`a ts snippet of ${page} has no file name`)]: snippet.text,
         });
-      if (snippet.language === "console" && (isLong || page !== costly))
+      if (snippet.language === "console" && (rounds.everyCase || page !== costly))
         for (const { command, output } of stepsOf(snippet.text).filter(
-          (step) => isLong || !repeated.includes(step.command),
+          (step) => rounds.everyCase || !repeated.includes(step.command),
         ))
           expect(await runSteadily(command, folder, toPattern(output)), `$ ${command}`).toMatch(toPattern(output));
     }

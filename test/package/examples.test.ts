@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, expect, test, vi } from "vitest";
-import { isLong } from "../helpers/long.ts";
+import { rounds } from "../helpers/rounds.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 
@@ -23,7 +23,9 @@ afterAll(() => rmSync(homes, { recursive: true, force: true, maxRetries: 10, ret
 const shown = ["embed-sdk-v1", "embed-sdk-v2", "embed-express", "embed-fastify", "embed-hono", "wrap"].map(
   (name) => `examples/${name}/check.ts`,
 );
-const files = globSync("examples/*/{client,check}.ts", { cwd: root }).filter((file) => isLong || !shown.includes(file));
+const files = globSync("examples/*/{client,check}.ts", { cwd: root }).filter(
+  (file) => rounds.everyCase || !shown.includes(file),
+);
 
 test.concurrent.each(files)(
   "%s runs itself, checks its own output, ends with 0 and leaves no process",

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { isLong } from "../helpers/long.ts";
+import { rounds } from "../helpers/rounds.ts";
 import { complaintsOf, resolutions } from "../helpers/strict-types.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
@@ -72,13 +72,13 @@ test.for(resolutions)(
   "An app with a server inside, and every example, has its types without a cast: %s",
   async ([module, moduleResolution]) => {
     // Every day the examples are looked at by one of them, and nobody else's types: tarball.test.ts looks at our own.
-    const folders = isLong || module === "nodenext" ? ["examples"] : [];
-    const options = { folders, module, moduleResolution, isThorough: isLong };
+    const folders = rounds.everyCase || module === "nodenext" ? ["examples"] : [];
+    const options = { folders, module, moduleResolution, isThorough: rounds.everyCase };
     expect(await complaintsOf({ "app.ts": app }, options)).toEqual([]);
   },
 );
 
-test.runIf(isLong)(
+test.runIf(rounds.everyCase)(
   "Ours do without the browser's types; where these are missing it is others' that complain",
   async () => {
     const [[module, moduleResolution]] = resolutions;

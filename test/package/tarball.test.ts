@@ -4,7 +4,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { killDaemons } from "../helpers/daemon.ts";
 import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { isLong } from "../helpers/long.ts";
+import { rounds } from "../helpers/rounds.ts";
 import { overPipes, WireClient } from "../helpers/wire.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
@@ -94,7 +94,7 @@ const npmInstall = (folder: string, ...words: string[]) =>
   });
 
 // Every day the list of files is looked at, above; this packs and installs.
-test.runIf(isLong)(
+test.runIf(rounds.everyCase)(
   "the tarball carries no Node binary and works when installed into an empty folder",
   { timeout: 600_000 },
   async () => {
@@ -153,7 +153,7 @@ const init = shareAmongTests(async () => {
     expect(machine.run(tool, `${executable} init ${words}`)).toMatchObject({ status: 0 });
 });
 
-test.runIf(isLong)(
+test.runIf(rounds.everyCase)(
   "a project that `meanwhile init` makes in an empty folder: tests, types, terminal and an MCP client work",
   { timeout: 600_000 },
   async () => {
@@ -188,7 +188,7 @@ test.runIf(isLong)(
   },
 );
 
-test.runIf(isLong)(
+test.runIf(rounds.everyCase)(
   "a package that `meanwhile init --package` makes: packed and installed elsewhere, it is a program of its own",
   { timeout: 600_000 },
   async () => {
@@ -223,7 +223,7 @@ test.runIf(isLong)(
   },
 );
 
-test.runIf(isLong)(
+test.runIf(rounds.everyCase)(
   "a program of one's own is installed with it by npm, and works under its own name",
   { timeout: 600_000 },
   async () => {

@@ -4,9 +4,9 @@ import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { describe, expect, onTestFinished, test } from "vitest";
 import { residentMiB } from "../helpers/daemon.ts";
 import { temporaryFolder } from "../helpers/home.ts";
-import { rounds } from "../helpers/rounds.ts";
 import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile.ts";
 import { isEnded, openPlace, openTraces, startTask } from "../helpers/place.ts";
+import { rounds } from "../helpers/rounds.ts";
 import { commands, shareServers } from "../helpers/rules.ts";
 import type { Fields, Message, PipeClient } from "../helpers/wire.ts";
 

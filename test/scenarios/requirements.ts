@@ -146,7 +146,7 @@ const store = {
   ...testsOf("test/chaos/chaos.test.ts", {
     chaos: "kill -9 at every named step and at any moment: nothing is lost, nothing changes, nothing is done twice",
   }),
-  ...testsOf("test/chaos/faults.test.ts", {
+  ...testsOf("test/system/faults.test.ts", {
     twoCallers: "two callers with 500 tasks each never meet, by any verb; a foreign id is answered as a made-up one",
   }),
 };

@@ -1,9 +1,9 @@
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { openStore, type Store } from "../../src/store/open.ts";
-import { Bench, done, ttlMs } from "../store-suite/cases/bench.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { cleanUp, temporaryFolder } from "../helpers/home.ts";
+import { Bench, done, ttlMs } from "../store-suite/cases/bench.ts";
 
 /** Its wall clock can be set; the steady one goes on. */
 class SettableClock extends FakeClock {

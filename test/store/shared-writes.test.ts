@@ -3,10 +3,10 @@ import Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
 import { openStore } from "../../src/store/open.ts";
 import { SharedWrites } from "../../src/store/sqlite/shared-writes.ts";
-import { Bench } from "../store-suite/cases/bench.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { moving } from "../helpers/in-memory.ts";
+import { Bench } from "../store-suite/cases/bench.ts";
 
 function setUp() {
   const db = new Database(path.join(temporaryFolder(), "words.db"));

@@ -20,9 +20,9 @@ import { openRuntime } from "../../src/runtime/runtime.ts";
 import { serveStreams } from "../../src/serve.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { cases } from "../helpers/long.ts";
 import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile.ts";
 import { openTraces } from "../helpers/place.ts";
+import { casesOf } from "../helpers/rounds.ts";
 
 /**
  * Our client and every kind of server: its own in each era, SDK v1's experimental tasks, one of 2024, and the
@@ -262,7 +262,7 @@ describe.each([
 });
 
 describe("our server over stdio", () => {
-  test.each(cases([undefined, "2025-11-25", "2025-06-18", "2024-11-05"], 0, 3))(
+  test.each(casesOf([undefined, "2025-11-25", "2025-06-18", "2024-11-05"], 0, 3))(
     "spoken to in %s: result, progress, question, cancel, in one process",
     async (revision) => {
       const client = await open(overPipes(temporaryFolder()), revision === undefined ? {} : { revision });

@@ -4,9 +4,9 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { DaemonHome, daemonProcesses, dataOf, isRunning, kill } from "../helpers/daemon.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { isLong, rounds } from "../helpers/long.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { gate, taskIdOf } from "../helpers/project.ts";
+import { rounds } from "../helpers/rounds.ts";
 import { type Result, resultOf } from "../helpers/wire.ts";
 
 /** What clients see of a daemon that ends by kill -9, and what is left to clear away. */
@@ -20,7 +20,7 @@ interface Said {
 test("many fronts outlive their daemon: they are back, every request is answered, and nothing acknowledged is lost", async () => {
   const home = new DaemonHome();
   const clients = await Promise.all(
-    Array.from({ length: rounds(5, 20) }, (_, at) => home.connect({ revision: revisions[at % 2] as string })),
+    Array.from({ length: rounds.daemonClients }, (_, at) => home.connect({ revision: revisions[at % 2] as string })),
   );
   const before = home.daemon();
   const [safe, unsafe, called] = [gate(), gate(), gate()];
@@ -65,7 +65,7 @@ test("many fronts outlive their daemon: they are back, every request is answered
   }
 });
 
-test.runIf(isLong)(
+test.runIf(rounds.everyCase)(
   "a subscription goes on with the next daemon, and its client hears once that it stands",
   async () => {
     const home = new DaemonHome();
@@ -101,7 +101,7 @@ test.runIf(isLong)(
 const commandNamed = (name: string) =>
   `import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "${name}", run: () => ({}) });`;
 
-test.runIf(isLong)(
+test.runIf(rounds.everyCase)(
   "a question that is open when the daemon ends is taken back, and a late answer to it is nobody else's",
   async () => {
     const home = new DaemonHome();
@@ -130,7 +130,7 @@ test.runIf(isLong)(
 );
 
 describe("what a dead daemon has left is cleared away", () => {
-  test.for(isLong ? ["of a dead starter", "of a starter that is stuck"] : ["of a starter that is stuck"])(
+  test.for(rounds.everyCase ? ["of a dead starter", "of a starter that is stuck"] : ["of a starter that is stuck"])(
     "socket, record, lock and a starting mark %s",
     async (what) => {
       const home = new DaemonHome();
@@ -168,10 +168,10 @@ describe("what a dead daemon has left is cleared away", () => {
   });
 });
 
-test.runIf(isLong)("many fronts that find their daemon dead start one, not many", async () => {
+test.runIf(rounds.everyCase)("many fronts that find their daemon dead start one, not many", async () => {
   const home = new DaemonHome();
-  const clients = await Promise.all(Array.from({ length: rounds(5, 20) }, () => home.connect()));
-  const times = rounds(2, 3);
+  const clients = await Promise.all(Array.from({ length: rounds.daemonClients }, () => home.connect()));
+  const times = rounds.daemonDeaths;
   for (let round = 0; round < times; round++) {
     const before = home.daemon();
     kill(before.pid);
@@ -184,7 +184,7 @@ test.runIf(isLong)("many fronts that find their daemon dead start one, not many"
 });
 
 describe("a daemon leaves", () => {
-  test.runIf(isLong)(
+  test.runIf(rounds.everyCase)(
     "when it was idle for long enough, and not while a task of a client that has gone still runs",
     async () => {
       const home = new DaemonHome({ env: { MEANWHILE_IDLE_SECONDS: "1" } });
@@ -214,7 +214,7 @@ describe("a daemon leaves", () => {
     await waitFor(() => !isRunning(pid));
   });
 
-  test.runIf(isLong)("when its socket is deleted; whoever was connected goes on with the next", async () => {
+  test.runIf(rounds.everyCase)("when its socket is deleted; whoever was connected goes on with the next", async () => {
     const home = new DaemonHome();
     const client = await home.connect();
     const before = home.daemon();

@@ -4,8 +4,8 @@ import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { DaemonHome, dataOf, isRunning } from "../helpers/daemon.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { cases, rounds } from "../helpers/long.ts";
 import { startHttp, waitFor } from "../helpers/meanwhile.ts";
+import { casesOf, rounds } from "../helpers/rounds.ts";
 import { overHttp, overPipes, WireClient } from "../helpers/wire.ts";
 
 /**
@@ -78,14 +78,14 @@ function limitDescriptors(pid: number, more: number): void {
   execFileSync("prlimit", ["--pid", String(pid), `--nofile=${open + more}:`]);
 }
 
-test.for(cases([0, 8], 0))(
+test.for(casesOf([0, 8], 0))(
   "with %i file descriptors left a daemon serves on, none of several more fronts gives up, and the cure is named",
   async (left) => {
     const home = new DaemonHome();
     const first = await home.connect();
     const { pid } = home.daemon();
     limitDescriptors(pid, left);
-    const fronts = Array.from({ length: rounds(5, 10) }, () => home.start());
+    const fronts = Array.from({ length: rounds.frontsWithoutDescriptors }, () => home.start());
     const clients = fronts.map((front) => new WireClient(overPipes(front.child), { revision: "2025-11-25" }));
     for (const client of clients) onTestFinished(() => client.close());
     const begun = clients.map((client) => client.begin());

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { connectExtTasks } from "../helpers/ext-tasks.ts";
-import { isLong } from "../helpers/long.ts";
+import { rounds } from "../helpers/rounds.ts";
 import { copyExample, serveExample } from "../helpers/sdk-examples.ts";
 import type { Fields } from "../helpers/wire.ts";
 
@@ -14,21 +14,24 @@ const text = (words: string | RegExp) => ({
 });
 const stdio = (file: string) => ({ process: { command: process.execPath, args: [file], stderr: "ignore" as const } });
 
-test.runIf(isLong)("progressExample over stdio: lists its tool, and its progress reaches the call", async () => {
-  const file = copyExample("progressExample", "await server.connect(transport);", "await durable(server).stdio();");
-  const { client } = await connectExtTasks(stdio(file));
-  const { tools } = await client.listTools();
-  expect(tools.map(({ name }) => name)).toContain("count");
-  const steps: Fields[] = [];
-  const result = await client.callTool(
-    { name: "count", arguments: { n: 3 } },
-    { onprogress: (step) => void steps.push(step) },
-  );
-  expect(result).toMatchObject(text("Counted to 3"));
-  expect(steps.at(-1)).toMatchObject({ progress: 3, total: 3, message: "Counting: 3/3" });
-});
+test.runIf(rounds.everyCase)(
+  "progressExample over stdio: lists its tool, and its progress reaches the call",
+  async () => {
+    const file = copyExample("progressExample", "await server.connect(transport);", "await durable(server).stdio();");
+    const { client } = await connectExtTasks(stdio(file));
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toContain("count");
+    const steps: Fields[] = [];
+    const result = await client.callTool(
+      { name: "count", arguments: { n: 3 } },
+      { onprogress: (step) => void steps.push(step) },
+    );
+    expect(result).toMatchObject(text("Counted to 3"));
+    expect(steps.at(-1)).toMatchObject({ progress: 3, total: 3, message: "Counting: 3/3" });
+  },
+);
 
-test.runIf(isLong)(
+test.runIf(rounds.everyCase)(
   "toolWithSampleServer over stdio: what it asks the model reaches the client, of a call and of a task",
   async () => {
     const line = "await mcpServer.connect(transport);";
@@ -47,16 +50,19 @@ test.runIf(isLong)(
   },
 );
 
-test.runIf(isLong)("mcpServerOutputSchema over stdio: structured results pass the client's check", async () => {
-  const line = "await server.connect(transport);";
-  const file = copyExample("mcpServerOutputSchema", line, "await durable(server).stdio();");
-  const { client } = await connectExtTasks(stdio(file));
-  const { structuredContent } = await client.callTool({
-    name: "get_weather",
-    arguments: { city: "Paris", country: "FR" },
-  });
-  expect(structuredContent).toMatchObject({ temperature: { celsius: expect.any(Number) } });
-});
+test.runIf(rounds.everyCase)(
+  "mcpServerOutputSchema over stdio: structured results pass the client's check",
+  async () => {
+    const line = "await server.connect(transport);";
+    const file = copyExample("mcpServerOutputSchema", line, "await durable(server).stdio();");
+    const { client } = await connectExtTasks(stdio(file));
+    const { structuredContent } = await client.callTool({
+      name: "get_weather",
+      arguments: { city: "Paris", country: "FR" },
+    });
+    expect(structuredContent).toMatchObject({ temperature: { celsius: expect.any(Number) } });
+  },
+);
 
 const capabilities = { elicitation: { form: {} } };
 const postLine = "app.post('/mcp', mcpPostHandler);";
@@ -72,19 +78,26 @@ function filling() {
   return { asked, answer };
 }
 
-test.runIf(isLong)("elicitationFormExample over HTTP: its form is asked of a call, and of a task", async () => {
-  const options = "{ tools: { register_user: { long: true } } }";
-  const file = copyExample("elicitationFormExample", postLine, `app.all('/mcp', durable(getServer, ${options}).node);`);
-  const url = await serveExample(file);
-  const { asked, answer } = filling();
-  const plain = await connectExtTasks({ url }, { capabilities, answer, takesTasks: false });
-  const registered = text(/^Registration successful!\n\nUsername: ada/);
-  expect(await plain.client.callTool({ name: "register_user", arguments: {} })).toMatchObject(registered);
-  const { run, errors } = await connectExtTasks({ url }, { capabilities, answer });
-  expect(await run("register_user")).toMatchObject(registered);
-  expect(asked).toEqual(Array(2).fill("Please provide your registration information:"));
-  expect(errors).toEqual([]);
-});
+test.runIf(rounds.everyCase)(
+  "elicitationFormExample over HTTP: its form is asked of a call, and of a task",
+  async () => {
+    const options = "{ tools: { register_user: { long: true } } }";
+    const file = copyExample(
+      "elicitationFormExample",
+      postLine,
+      `app.all('/mcp', durable(getServer, ${options}).node);`,
+    );
+    const url = await serveExample(file);
+    const { asked, answer } = filling();
+    const plain = await connectExtTasks({ url }, { capabilities, answer, takesTasks: false });
+    const registered = text(/^Registration successful!\n\nUsername: ada/);
+    expect(await plain.client.callTool({ name: "register_user", arguments: {} })).toMatchObject(registered);
+    const { run, errors } = await connectExtTasks({ url }, { capabilities, answer });
+    expect(await run("register_user")).toMatchObject(registered);
+    expect(asked).toEqual(Array(2).fill("Please provide your registration information:"));
+    expect(errors).toEqual([]);
+  },
+);
 
 test("simpleStreamableHttp over HTTP: answers, questions, and its own tasks, which every client can call", async () => {
   const file = copyExample("simpleStreamableHttp", postLine, "app.all('/mcp', durable(getServer).node);");

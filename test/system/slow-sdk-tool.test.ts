@@ -4,17 +4,17 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { expect, test } from "vitest";
 import { cleanUp, temporaryFolder } from "../helpers/home.ts";
-import { isLong } from "../helpers/long.ts";
+import { rounds } from "../helpers/rounds.ts";
 import { type Handle, handleOf, type Result } from "../helpers/wire.ts";
 
 const app = path.resolve(import.meta.dirname, "../fixtures/embed/slow-app.ts");
 
 /** With nothing set and on the clock on the wall, and every day with all times about eightfold shorter: a busy machine may need a second to answer. */
-const { seconds, limit, defaults } = isLong
+const { seconds, limit, defaults } = rounds.everyCase
   ? { seconds: 90, limit: [], defaults: undefined }
   : { seconds: 12, limit: ["8"], defaults: { timeout: 8_000 } };
 
-test(`a ${seconds} s tool of an SDK server, called by a client that gives up after ${isLong ? 60 : 8} s: a handle, then the result, one run`, {
+test(`a ${seconds} s tool of an SDK server, called by a client that gives up after ${rounds.everyCase ? 60 : 8} s: a handle, then the result, one run`, {
   timeout: 240_000,
 }, async () => {
   const file = path.join(temporaryFolder(), "starts");

@@ -5,9 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
 import { openStore } from "../../src/store/open.ts";
-import { cases } from "../helpers/long.ts";
 import { killNine, type Started, waitFor } from "../helpers/meanwhile.ts";
 import { isEnded, openPlace, openTraces, type Place, startTask, taskWhen } from "../helpers/place.ts";
+import { casesOf } from "../helpers/rounds.ts";
 import { accept, type Both, commands, openBoth } from "../helpers/rules.ts";
 import { type Fields, modernMeta, SessionClient, takesTasks } from "../helpers/wire.ts";
 
@@ -90,7 +90,7 @@ async function standStill({ child }: Started, { home }: Place): Promise<void> {
 }
 
 test("T8: a task whose handle was sent is there after kill -9", async () => {
-  const kinds = cases(
+  const kinds = casesOf(
     ["2026-07-28, at once", "2026-07-28, late", "2025-11-25, asked for", "2025-11-25, plain handle"],
     0,
     3,

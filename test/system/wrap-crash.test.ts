@@ -5,8 +5,8 @@ import { describe, expect, test, vi } from "vitest";
 import { isRunning } from "../helpers/daemon.ts";
 import { fixture, Gate, WrapHome } from "../helpers/gated.ts";
 import { cleanUp } from "../helpers/home.ts";
-import { cases } from "../helpers/long.ts";
 import { executable, killNine, waitFor } from "../helpers/meanwhile.ts";
+import { casesOf } from "../helpers/rounds.ts";
 import { httpUpstream } from "../helpers/upstreams.ts";
 import { ModernClient, type Result, takesAll, takesTasks, type WireClient } from "../helpers/wire.ts";
 
@@ -146,7 +146,7 @@ describe("1.4: the daemon is killed in the middle of calls", () => {
   });
 
   test.each(
-    cases(
+    casesOf(
       [
         ["2026", "gated-tasks", "SIGKILL"],
         ["2025", "gated-tasks", "SIGKILL"],

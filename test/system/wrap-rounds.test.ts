@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { system } from "../../src/system/system.ts";
-import { rounds } from "../helpers/long.ts";
+import { rounds } from "../helpers/rounds.ts";
 import { brokenBy, runWrapRounds } from "./wrap-rounds.ts";
 
 // All 500 of them: npm run check:wrap.
-const hosts = rounds(16, 24);
+const hosts = rounds.wrappingHosts;
 
 test.runIf(system.platform === "linux")(
   `2: ${hosts} hosts come to wrap and leave it, half of them by kill -9, with and without calls that run: nothing of them is left`,

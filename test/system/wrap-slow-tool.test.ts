@@ -5,19 +5,19 @@ import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { expect, test } from "vitest";
 import { WrapHome } from "../helpers/gated.ts";
 import { cleanUp, writeFiles } from "../helpers/home.ts";
-import { isLong } from "../helpers/long.ts";
 import { codeCache, executable } from "../helpers/meanwhile.ts";
+import { rounds } from "../helpers/rounds.ts";
 import { type Handle, handleOf, type Result } from "../helpers/wire.ts";
 
 const everything = path.resolve("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
 const tool = "trigger-long-running-operation";
 
 /** With nothing set and on the clock on the wall, and every day with all times about eightfold shorter: a busy machine may need a second to answer. */
-const { seconds, config, defaults } = isLong
+const { seconds, config, defaults } = rounds.everyCase
   ? { seconds: 75, config: {}, defaults: undefined }
   : { seconds: 10, config: { hosts: { scenario: { limitSeconds: 8 } } }, defaults: { timeout: 8_000 } };
 
-test(`a ${seconds} s silent tool of server-everything, wrapped, called by an SDK v1 client that gives up after ${isLong ? 60 : 8} s: a handle, then the result, one upstream run`, {
+test(`a ${seconds} s silent tool of server-everything, wrapped, called by an SDK v1 client that gives up after ${rounds.everyCase ? 60 : 8} s: a handle, then the result, one upstream run`, {
   timeout: 240_000,
 }, async () => {
   const home = new WrapHome();

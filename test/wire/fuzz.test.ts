@@ -8,8 +8,8 @@ import { metaKeys, toEnvelope } from "../../src/wire/request-envelope.ts";
 import { modernRevision, revisions } from "../../src/wire/revisions.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { type HttpHere, serveHttpHere } from "../helpers/in-process.ts";
-import { rounds } from "../helpers/rounds.ts";
 import { type RawHeaders, RawSocket, toRequest } from "../helpers/raw-socket.ts";
+import { rounds } from "../helpers/rounds.ts";
 import type { Fields } from "../helpers/wire.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { judgeEmbedded, lostBy, tasksPassedBy } from "../../../scripts/check-embed.mjs";
-import { cases, isLong } from "../../helpers/long.ts";
+import { casesOf, rounds } from "../../helpers/rounds.ts";
 
 /** Servers made with an SDK, wrapped by one line. `npm run check:embed` has all of them, and says more. */
 const timeout = 300_000;
@@ -20,7 +20,7 @@ const beyondThem = [
 ];
 
 test.concurrent.each(
-  cases(
+  casesOf(
     [
       ["v1", "factory"],
       ["v2", "one"],
@@ -61,7 +61,7 @@ const failedUnwrapped = [
 ];
 
 test.concurrent.each(
-  cases(
+  casesOf(
     [
       ["everything", "factory"],
       ["everything", "one"],
@@ -80,7 +80,7 @@ test.concurrent.each(
   },
   async (server, how) => {
     const wrapped = await judgeEmbedded(server, how, "2025-11-25");
-    if (!isLong) {
+    if (!rounds.everyCase) {
       const failing = wrapped.scenarios.filter(({ failed }) => failed > 0).map(({ name }) => name);
       expect(failing.filter((name) => !failedUnwrapped.includes(name))).toEqual([]);
       expect(wrapped.scenarios.length).toBe(33);

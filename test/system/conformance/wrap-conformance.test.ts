@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { runConformanceThroughWrap } from "../../../scripts/conformance.mjs";
-import { isLong } from "../../helpers/long.ts";
+import { rounds } from "../../helpers/rounds.ts";
 
 /** `wrap --http --allow-anonymous -- meanwhile -C examples/everything serve --in-process`, judged as a server of its own. */
 const timeout = 400_000;
 /** The referee waits only so long for an answer, and a busy machine may be later: what fails twice has failed. */
 const retry = 1;
 
-test.runIf(isLong)(
+test.runIf(rounds.everyCase)(
   "official conformance through wrap, 2025-11-25: 84 passed, 0 failed",
   { timeout, retry },
   async () => {

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, test } from "vitest";
 import type { DiagnosisTarget, ToolToCall } from "../../../src/diagnose/diagnosis-target.ts";
 import { toHtml } from "../../../src/diagnose/formats/html-report.ts";
 import { toJson } from "../../../src/diagnose/formats/json-report.ts";
@@ -15,14 +15,14 @@ import { runDiagnosis } from "../../../src/diagnose/run-diagnosis.ts";
 import { startFixture } from "../../fixtures/diagnose/server.mjs";
 import { piped, reached } from "../../helpers/diagnose.ts";
 import { shareAmongTests, temporaryFolder } from "../../helpers/home.ts";
-import { isLong } from "../../helpers/long.ts";
 import { codeCache, executable, quickStart, waitFor } from "../../helpers/meanwhile.ts";
+import { rounds } from "../../helpers/rounds.ts";
 
 /**
  * What the whole quick set says about servers that other people wrote, and about ours. Each golden file lists every
  * finding with the reason why it is true; a check that could not be finished is an entry too, and so is the grade, or
- * why there is none. Every day two are asked; all of them by `npm run check:long`. `MEANWHILE_GOLDEN=write` writes
- * what is seen; reasons are kept, and a new finding has none until somebody has looked at it.
+ * why there is none. CI asks two servers, `npm run check:long` all of them; with `-u` it writes what it sees. Reasons
+ * are kept, and a new finding has none until a person writes it.
  */
 
 const root = path.resolve(import.meta.dirname, "../../..");
@@ -108,8 +108,6 @@ afterAll(() => {
 
 const ownWords = ["--no-bundled", "--commands", path.join(root, "examples/everything/commands")];
 
-const wanted = process.env.MEANWHILE_GOLDEN ?? (isLong ? "all" : undefined);
-
 const servers: readonly {
   name: string;
   open: () => DiagnosisTarget | Promise<DiagnosisTarget>;
@@ -189,9 +187,9 @@ const servers: readonly {
 ];
 
 describe.concurrent("the quick set finds exactly what is written down, with a reason each", () => {
-  test.each(servers.filter(({ isCostly }) => isCostly !== true || wanted !== undefined))(
+  test.for(servers.filter(({ isCostly }) => isCostly !== true || rounds.everyCase))(
     "$name",
-    async ({ name, open, tools }) => {
+    async ({ name, open, tools }, { expect }) => {
       const report = await runDiagnosis({
         target: await open(),
         tools,
@@ -209,8 +207,7 @@ describe.concurrent("the quick set finds exactly what is written down, with a re
         ? (JSON.parse(readFileSync(file, "utf8")) as Golden)
         : { grade: null, findings: {}, unfinished: [] };
       const seen = toGolden(report, known);
-      if (wanted === "write") writeFileSync(file, `${JSON.stringify(seen, undefined, 2)}\n`);
-      else expect(seen, explain(report)).toEqual(known);
+      await expect(`${JSON.stringify(seen, undefined, 2)}\n`, explain(report)).toMatchFileSnapshot(file);
       if (report.score.grade === null)
         for (const draw of [toTerminal, toJson, toHtml]) expect(onOneLine(draw(report)), draw.name).toContain(seen.why);
       for (const draw of [toTerminal, toJson, toHtml, toMarkdown, toSarif])

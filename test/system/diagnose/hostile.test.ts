@@ -6,15 +6,15 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startHostile } from "../../fixtures/diagnose/hostile.mjs";
 import { isRunning } from "../../helpers/daemon.ts";
-import { cases } from "../../helpers/long.ts";
 import { codeCache, executable, waitFor } from "../../helpers/meanwhile.ts";
+import { casesOf } from "../../helpers/rounds.ts";
 
 /** The whole of `meanwhile diagnose`, as it is installed, against servers that want to harm it. */
 
 const fixtures = path.resolve(import.meta.dirname, "../../fixtures/diagnose");
 const token = "Zq7Hostile0Token1";
 /** The most telling; what else a server may do is asked of the parts themselves, in wire/bounds.test.ts. */
-const overHttp = cases(["endless-events", "gzip", "many-tools", "escapes", "redirect-308", "slow-head"], 0, 1, 3, 4);
+const overHttp = casesOf(["endless-events", "gzip", "many-tools", "escapes", "redirect-308", "slow-head"], 0, 1, 3, 4);
 const started = ["stdout-flood", "stderr-flood", "stays"];
 const atOnce = 3;
 

@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process";
 import path from "node:path";
 import { expect, test, vi } from "vitest";
 import { system } from "../../../src/system/system.ts";
-import { type CommandMode, commandUpstream } from "../../helpers/upstreams.ts";
 import { failureOf, talk } from "../../gateway/talk.ts";
+import { type CommandMode, commandUpstream } from "../../helpers/upstreams.ts";
 
 const start = (mode: CommandMode, more?: Record<string, string>) =>
   talk({ kind: "command", ...commandUpstream(mode, more) });

@@ -4,8 +4,8 @@ import { describe, expect, test, vi } from "vitest";
 import { WrapHome } from "../../helpers/gated.ts";
 import { type GatewayHere, sdkCommand, sdkUrl, wrapHere } from "../../helpers/gateway-here.ts";
 import { shareAmongTests, temporaryFolder } from "../../helpers/home.ts";
-import { cases } from "../../helpers/long.ts";
 import { type Carrier, connectGeneration, generations, type MatrixClient } from "../../helpers/matrix-clients.ts";
+import { casesOf } from "../../helpers/rounds.ts";
 
 /** Clients of every generation, by their SDKs, in front of servers of both, by theirs. */
 
@@ -90,7 +90,7 @@ describe.each([
   });
 
   // A start of a server for each client costs most of it.
-  test.each(way === "HTTP" && era === "2026" ? revisions : cases(revisions, 0, 3))(
+  test.each(way === "HTTP" && era === "2026" ? revisions : casesOf(revisions, 0, 3))(
     "9: a client of %s lists, calls, follows, cancels, is asked, reads, and completes",
     async (revision) => {
       const { trace, gateway } = await shared();
@@ -106,7 +106,7 @@ describe("9: through the front and a daemon", () => {
     return { trace, home: new WrapHome({ TRACE_FILE: trace.file }) };
   });
 
-  test.each(cases(revisions, 2))(
+  test.each(casesOf(revisions, 2))(
     "9: a client of %s has all that an upstream of 2025 over stdio has",
     async (revision) => {
       const { trace, home } = await shared();

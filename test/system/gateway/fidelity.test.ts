@@ -4,8 +4,8 @@ import type { UpstreamConfig } from "../../../src/project/upstream-config.ts";
 import { essence } from "../../helpers/allowed-differences.ts";
 import { connectCommand, connectUrl, sdkCommand, sdkUrl, wrapHere } from "../../helpers/gateway-here.ts";
 import { shareAmongTests } from "../../helpers/home.ts";
-import { cases } from "../../helpers/long.ts";
 import { asker, type Portrait, portray, type Sitter } from "../../helpers/portrait.ts";
+import { casesOf } from "../../helpers/rounds.ts";
 import { serveExample } from "../../helpers/sdk-examples.ts";
 
 /** A server as it is, and behind `wrap`: one portrait of each, and they are the same. */
@@ -97,7 +97,7 @@ const servers = [
   ["a server of the SDK v2, 2026", "HTTP", () => sdkUrl("2026"), sdk],
 ] as const;
 
-describe.each(cases(servers, 0, 1, 4))("8: %s over %s", (name, way, open, sitter) => {
+describe.each(casesOf(servers, 0, 1, 4))("8: %s over %s", (name, way, open, sitter) => {
   const shared = shareAmongTests(async () => {
     const upstream: UpstreamConfig = await open();
     const options = { revision: name.endsWith("2026") ? "2026-07-28" : "2025-11-25", capabilities: asker };

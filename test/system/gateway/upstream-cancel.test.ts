@@ -5,7 +5,7 @@ import { isRunning } from "../../helpers/daemon.ts";
 import { fixture, Gate, WrapHome } from "../../helpers/gated.ts";
 import { type GatewayHere, wrapHere } from "../../helpers/gateway-here.ts";
 import { temporaryFolder } from "../../helpers/home.ts";
-import { isLong } from "../../helpers/long.ts";
+import { rounds } from "../../helpers/rounds.ts";
 import { commandUpstream, httpUpstream } from "../../helpers/upstreams.ts";
 import { type Fields, handleOf, takesTasks, type WireClient } from "../../helpers/wire.ts";
 
@@ -196,7 +196,7 @@ test("12: what is cancelled in the terminal is cancelled in its upstream", async
   await vi.waitFor(() => expect(cancelledCalls({ messages, dropped: () => [] })).toEqual([0]), wait);
 });
 
-test.runIf(isLong)(
+test.runIf(rounds.everyCase)(
   "12: a child that does not stop for 10 s is killed if nothing else runs in it, and not before that",
   async () => {
     const gate = new Gate();

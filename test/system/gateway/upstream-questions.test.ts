@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from "vitest";
 import { WrapHome } from "../../helpers/gated.ts";
 import { sdkCommand, sdkUrl, wrapHere } from "../../helpers/gateway-here.ts";
 import { shareAmongTests } from "../../helpers/home.ts";
-import { cases } from "../../helpers/long.ts";
+import { casesOf } from "../../helpers/rounds.ts";
 import { type Fields, handleOf, type Message, resultOf, type WireClient } from "../../helpers/wire.ts";
 
 const wait = { timeout: 50_000, interval: 20 };
@@ -101,7 +101,7 @@ describe.each(["2025", "2026"] as const)("13: an upstream of %s", (era) => {
 
 const fieldIn = (message: string) => /your (\w+)/.exec(message)?.[1] as string;
 
-test.each(cases(["2025", "2026"] as const, 1))(
+test.each(casesOf(["2025", "2026"] as const, 1))(
   "13: what an upstream of %s asks is answered in the terminal",
   async (era) => {
     const home = new WrapHome();

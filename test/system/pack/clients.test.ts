@@ -5,9 +5,9 @@ import { connect } from "../../../src/client/index.ts";
 import { discover } from "../../../src/command/discover.ts";
 import { loadEntry } from "../../../src/command/load-entry.ts";
 import { temporaryFolder, writeFiles } from "../../helpers/home.ts";
-import { cases } from "../../helpers/long.ts";
 import { startGuardedHttp, startMeanwhile } from "../../helpers/meanwhile.ts";
 import { kindOf } from "../../helpers/project.ts";
+import { casesOf } from "../../helpers/rounds.ts";
 import { handleOf, overHttp, overPipes, type Result, resultOf, WireClient } from "../../helpers/wire.ts";
 
 /** All but diagnose_server, which needs a server to look at: test/scenarios/diagnose.test.ts. */
@@ -112,7 +112,7 @@ test("every long command gives its result to a plain client, to a client of 2025
       { title: "2026", call: await open("2026-07-28"), isLater: () => true },
     ];
   // Every day one of each generation; none of the others is told anything that these are not.
-  for (const { title, call, isLater } of cases(kinds, 0, 3, 4))
+  for (const { title, call, isLater } of casesOf(kinds, 0, 3, 4))
     for (const [tool, input, data] of calls)
       expect(await call(tool, input), `${title}: ${tool}`).toEqual({ isLater: isLater(tool), ...resultLike(data) });
 });

@@ -3,8 +3,8 @@ import path from "node:path";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { temporaryFolder, writeFiles } from "../../helpers/home.ts";
-import { rounds } from "../../helpers/long.ts";
 import { runMeanwhile, startMeanwhile, waitFor } from "../../helpers/meanwhile.ts";
+import { rounds } from "../../helpers/rounds.ts";
 
 const fileBytes = 16 * 1024 * 1024;
 const files = 24;
@@ -51,7 +51,7 @@ test("several processes sync into one database at once, and each records all of 
   const cwd = realpathSync(temporaryFolder());
   const home = temporaryFolder();
   const folders = ["a", "b", "c"];
-  const count = rounds(250, 600);
+  const count = rounds.syncedFiles;
   for (const folder of folders)
     writeFiles(
       cwd,

@@ -12,11 +12,11 @@ import { openStore } from "../../../src/store/open.ts";
 import { parseAddress } from "../../../src/store/postgres/address.ts";
 import { type Dispatcher, ticketOf } from "../../../src/task/dispatcher.ts";
 import type { Task } from "../../../src/task/task.ts";
-import { leaseMs, newTask } from "../../store-suite/cases/bench.ts";
 import { cleanUp, shareAmongTests, temporaryFolder } from "../../helpers/home.ts";
 import { waitFor } from "../../helpers/meanwhile.ts";
 import { newSchema, serverPort, testPassword, urlOf } from "../../helpers/postgres.ts";
 import { freePort, hasRedis, redisPassword, startRedis } from "../../helpers/redis.ts";
+import { leaseMs, newTask } from "../../store-suite/cases/bench.ts";
 
 /** One queue by its address, as an operator sees it from outside. */
 interface Backend {

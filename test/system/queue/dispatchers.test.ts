@@ -5,10 +5,10 @@ import { openDispatcher } from "../../../src/queue/open-dispatcher.ts";
 import { MemoryStore } from "../../../src/store/memory-store.ts";
 import { openStore } from "../../../src/store/open.ts";
 import { StoreDispatcher } from "../../../src/task/dispatcher.ts";
-import { exerciseDispatcher } from "../../store-suite/dispatcher-suite.ts";
 import { shareAmongTests, temporaryFolder } from "../../helpers/home.ts";
 import { newSchema, serverPort, urlOf } from "../../helpers/postgres.ts";
 import { hasRedis, startRedis } from "../../helpers/redis.ts";
+import { exerciseDispatcher } from "../../store-suite/dispatcher-suite.ts";
 
 const byStore = {
   openDispatcher: (store: ConstructorParameters<typeof StoreDispatcher>[0]) => new StoreDispatcher(store),

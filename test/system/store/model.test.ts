@@ -21,8 +21,8 @@ import {
 } from "../../../src/task/task.ts";
 import { apply, begin, type TaskEvent } from "../../../src/task/transitions.ts";
 import { FakeClock } from "../../helpers/fake-clock.ts";
-import { rounds } from "../../helpers/long.ts";
 import { postgresStores } from "../../helpers/postgres.ts";
+import { rounds } from "../../helpers/rounds.ts";
 
 /**
  * Random operations of eight callers and three workers, some of them late, on the memory store, the SQLite store, the
@@ -619,5 +619,5 @@ test("whatever callers and workers do, all stores show what the rules say, and t
     },
   );
   // A failure prints its seed and path; making it smaller must not take for ever.
-  await fc.assert(property, { seed, numRuns: rounds(8, 80), interruptAfterTimeLimit: 90_000 });
+  await fc.assert(property, { seed, numRuns: rounds.modelRuns, interruptAfterTimeLimit: 90_000 });
 });

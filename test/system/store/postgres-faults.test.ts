@@ -9,11 +9,11 @@ import { Database } from "../../../src/store/postgres/database.ts";
 import { UnsettledClaims } from "../../../src/store/postgres/unsettled-claims.ts";
 import type { Created } from "../../../src/task/store.ts";
 import { FakeClock } from "../../../src/testing/fake-clock.ts";
-import { accepted, Bench, done, leaseMs, question } from "../../store-suite/cases/bench.ts";
 import { openCutConnection } from "../../helpers/cut-connection.ts";
 import { cleanUp } from "../../helpers/home.ts";
 import { adminOf, newSchema, serverPort, startServer, testPassword, urlOf } from "../../helpers/postgres.ts";
 import { inTime, openAt, refusal, relationsIn, unusable } from "../../helpers/postgres-bench.ts";
+import { accepted, Bench, done, leaseMs, question } from "../../store-suite/cases/bench.ts";
 
 const admin = adminOf(serverPort);
 

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import type { PostgresStore } from "../../../src/store/postgres/postgres-store.ts";
 import { Turns } from "../../../src/task/shares.ts";
-import { newTask } from "../../store-suite/cases/bench.ts";
 import { waitFor } from "../../helpers/meanwhile.ts";
 import { onOwnDatabase, withClient, withStore } from "../../helpers/own-database.ts";
 import { adminOf, serverPort } from "../../helpers/postgres.ts";
+import { newTask } from "../../store-suite/cases/bench.ts";
 
 const admin = adminOf(serverPort);
 const many = 400;

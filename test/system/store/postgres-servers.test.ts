@@ -10,11 +10,11 @@ import { openDispatcher } from "../../../src/queue/open-dispatcher.ts";
 import { openNodeStore } from "../../../src/runtime/open-node-store.ts";
 import { openStore } from "../../../src/store/open.ts";
 import { FakeClock } from "../../../src/testing/fake-clock.ts";
-import { Bench, leaseMs } from "../../store-suite/cases/bench.ts";
 import { openCutConnection } from "../../helpers/cut-connection.ts";
 import { cleanUp, shareAmongTests } from "../../helpers/home.ts";
 import { adminOf, newSchema, startServer, urlOf } from "../../helpers/postgres.ts";
 import { inTime, openAt, refusal, unusable } from "../../helpers/postgres-bench.ts";
+import { Bench, leaseMs } from "../../store-suite/cases/bench.ts";
 
 /** A server with few connections, that speaks TLS, for localhost, and becomes a standby at the end. */
 const maxConnections = 24;

@@ -1,5 +1,5 @@
 import { test } from "vitest";
-import { exerciseStore } from "../../store-suite/store-suite.ts";
 import { postgresStores } from "../../helpers/postgres.ts";
+import { exerciseStore } from "../../store-suite/store-suite.ts";
 
 exerciseStore(test, postgresStores());

@@ -15,8 +15,8 @@ import { environments } from "../../../src/store/sqlite/migrations/006-environme
 import { clients } from "../../../src/store/sqlite/migrations/007-clients.ts";
 import { type CompletedOutcome, isTerminal, type NewTask, type Task } from "../../../src/task/task.ts";
 import { temporaryFolder } from "../../helpers/home.ts";
-import { cases, rounds } from "../../helpers/long.ts";
 import { waitFor } from "../../helpers/meanwhile.ts";
+import { casesOf, rounds } from "../../helpers/rounds.ts";
 
 /** Ends in the middle of what a SQLite file takes long for, and what a power cut may leave of it. */
 const dieAt = path.resolve(import.meta.dirname, "../../fixtures/store/die-at.ts");
@@ -171,7 +171,7 @@ describe("a database of schema 7", () => {
   test("killed at the end of the change, before it is committed: the old one is there, and the next start does it again", async () => {
     const file = makeSeventh(2_000, 500);
     const before = contentsOf(file);
-    for (let round = 0; round < rounds(1, 5); round++) {
+    for (let round = 0; round < rounds.migrationCrashes; round++) {
       expect(dieAtStep(file, "mid-migration:1")).toBe("SIGKILL");
       expect(versionOf(file)).toBe(7);
       expect(contentsOf(file)).toEqual(before);
@@ -182,7 +182,7 @@ describe("a database of schema 7", () => {
     expectSound(file);
   });
 
-  test.each(cases([1, 4, 16, 48], 1))("killed when %i MiB of the change are in the log", async (mebibytes) => {
+  test.each(casesOf([1, 4, 16, 48], 1))("killed when %i MiB of the change are in the log", async (mebibytes) => {
     const file = makeSeventh(64, 512 * 1024);
     const before = contentsOf(file);
     const child = spawn(process.execPath, [dieAt, file]);
@@ -199,7 +199,7 @@ describe("a database of schema 7", () => {
   });
 
   test("is brought up to date in bounded memory, however much is in it", () => {
-    const mebibytes = rounds(96, 400);
+    const mebibytes = rounds.migratedMebibytes;
     const file = makeSeventh(mebibytes * 2, 512 * 1024);
     const script = `
       const { openStore } = await import(${JSON.stringify(path.resolve(import.meta.dirname, "../../../src/store/open.ts"))});
@@ -238,7 +238,7 @@ describe("clearing up", () => {
   test.each(["after-piece:1", "after-piece:3", "mid-give-back:1", "mid-give-back:2"])(
     "killed at %s: what is gone is gone whole, and the next one goes on",
     async (where) => {
-      const file = await makeExpired(rounds(1_500, 6_000));
+      const file = await makeExpired(rounds.sweptTasks);
       const live = count(file, "tasks where finished_at is null");
       const kept = count(file, "tasks where expires_at > 1");
       const before = count(file, "tasks where expires_at = 1");
@@ -267,7 +267,7 @@ describe("clearing up", () => {
   });
 
   test("the log of a long sweep does not grow with it", async () => {
-    const file = await makeExpired(rounds(3_000, 20_000));
+    const file = await makeExpired(rounds.longSweepTasks);
     const store = await open(file);
     await store.sweep();
     expect(statSync(`${file}-wal`).size).toBeLessThan(24 * 1024 * 1024);
@@ -329,7 +329,7 @@ describe("a power cut", () => {
   }
 
   test("what was acknowledged is in the files as they were at that moment", async () => {
-    for (const { file, said } of await work(rounds(8, 40))) expect(await statusesIn(file)).toEqual(said);
+    for (const { file, said } of await work(rounds.snapshots)) expect(await statusesIn(file)).toEqual(said);
   });
 
   const losses: Record<string, (file: string, from: number) => void> = {
@@ -346,7 +346,7 @@ describe("a power cut", () => {
   };
 
   test.each(Object.entries(losses))("a torn log: %s, and what was acknowledged before is there", async (_, lose) => {
-    const taken = await work(rounds(6, 20));
+    const taken = await work(rounds.tornSnapshots);
     for (const [at, { logBytes, said }] of taken.slice(0, -1).entries()) {
       const later = taken[at + 1] as Snapshot;
       if (later.logBytes <= logBytes) continue;

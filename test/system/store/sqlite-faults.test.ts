@@ -26,8 +26,8 @@ import { tasks as firstSchema } from "../../../src/store/sqlite/migrations/001-t
 import type { Claim } from "../../../src/task/store.ts";
 import { isTerminal, type NewTask, type TaskOutcome } from "../../../src/task/task.ts";
 import { temporaryFolder } from "../../helpers/home.ts";
-import { rounds } from "../../helpers/long.ts";
 import { waitFor } from "../../helpers/meanwhile.ts";
+import { rounds } from "../../helpers/rounds.ts";
 
 /** Faults of files, disks and other processes, on real files. Numbers are those of the fault matrix. */
 const fixtures = path.resolve(import.meta.dirname, "../../fixtures/store");
@@ -585,7 +585,7 @@ test("several processes that open a new file at the same moment all have it", as
   const folder = temporaryFolder();
   const children = Array.from({ length: 6 }, () => start("open-files.ts"));
   const said = new Set<string>();
-  for (let round = 0; round < rounds(30, 300); round++) {
+  for (let round = 0; round < rounds.filesOpenedAtOnce; round++) {
     for (const { child } of children) child.stdin.write(`${path.join(folder, `${round}.db`)}\n`);
     for (const answer of await Promise.all(children.map(({ line }) => line()))) said.add(answer);
   }

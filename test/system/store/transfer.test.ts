@@ -6,10 +6,10 @@ import { copyTasks } from "../../../src/store/copy-tasks.ts";
 import { checkStore, openTransfer } from "../../../src/store/manage.ts";
 import { openStore } from "../../../src/store/open.ts";
 import { allTaskColumns, plainTables, type TransferTarget, toLine } from "../../../src/store/transfer.ts";
-import { newTask } from "../../store-suite/cases/bench.ts";
 import { fillFile, largest } from "../../helpers/full-store.ts";
 import { shareAmongTests, temporaryFolder } from "../../helpers/home.ts";
 import { adminOf, newSchema, serverPort, urlOf } from "../../helpers/postgres.ts";
+import { newTask } from "../../store-suite/cases/bench.ts";
 
 const last = Number.MAX_SAFE_INTEGER;
 const onProgress = () => undefined;

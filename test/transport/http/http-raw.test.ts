@@ -2,8 +2,8 @@ import { gzipSync } from "node:zlib";
 import { afterEach, describe, expect, test } from "vitest";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../../helpers/home.ts";
 import { serveHttpHere } from "../../helpers/in-process.ts";
-import { rounds } from "../../helpers/rounds.ts";
 import { type RawAnswer, type RawHeaders, RawSocket, toRequest } from "../../helpers/raw-socket.ts";
+import { rounds } from "../../helpers/rounds.ts";
 import { type Fields, modernMeta } from "../../helpers/wire.ts";
 
 /**

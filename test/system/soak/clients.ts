@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
+import { pick } from "../../chaos/random.ts";
 import { type Begun, type Json, type Message, type Result, WireClient } from "../../helpers/wire.ts";
-import { pick } from "../random.ts";
 import type { Ledger, Promised } from "./ledger.ts";
 import type { Connection, Place } from "./places.ts";
 

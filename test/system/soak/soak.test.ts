@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { rounds } from "../helpers/long.ts";
-import { endsOf, type Sample, slopeOf } from "./soak/measure.ts";
-import { runSoak, summarizeSoak } from "./soak/soak.ts";
+import { rounds } from "../../helpers/rounds.ts";
+import { endsOf, type Sample, slopeOf } from "./measure.ts";
+import { runSoak, summarizeSoak } from "./soak.ts";
 
 test("clients of three generations for a while, deaths, questions and large results: 0 lost, 0 done twice, 0 unanswered, and a heap under 400 MB", {
   timeout: 420_000,
 }, async () => {
-  const report = await runSoak({ minutes: rounds(0.6, 1), seed: 20_260_728, clients: rounds(1, 2) });
+  const report = await runSoak({ minutes: rounds.soakMinutes, seed: 20_260_728, clients: rounds.soakClients });
   process.stdout.write(summarizeSoak(report));
   const { lost, double, unanswered, wrong, growing } = report;
   expect({ lost, double, unanswered, wrong, growing }).toEqual({
@@ -16,7 +16,7 @@ test("clients of three generations for a while, deaths, questions and large resu
     wrong: [],
     growing: [],
   });
-  expect(report.promised).toBeGreaterThan(rounds(4, 10));
+  expect(report.promised).toBeGreaterThan(rounds.soakPromises);
   expect(report.counts.get("daemons killed")).toBeGreaterThan(0);
   for (const revision of ["2025-06-18", "2025-11-25", "2026-07-28"])
     expect(report.counts.get(`clients ${revision}`), revision).toBeGreaterThan(0);

@@ -19,15 +19,14 @@ import { Sweeper } from "../../src/task/sweeper.ts";
 import { isTerminal, type Task } from "../../src/task/task.ts";
 import { Worker } from "../../src/task/worker.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
+import { engineOn, isRunning, openStage, startWorker, stores } from "../chaos/cast.ts";
+import { readLines } from "../chaos/check.ts";
+import { entryOf, type RunLine } from "../chaos/commands.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { cases, rounds } from "../helpers/long.ts";
 import { startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
-import { engineOn, isRunning, openStage, startWorker, stores } from "./cast.ts";
-import { readLines } from "./check.ts";
-import { entryOf, type RunLine } from "./commands.ts";
+import { casesOf, rounds } from "../helpers/rounds.ts";
 
 const minutes = 60_000;
-const givenRounds = Number(process.env.MEANWHILE_CHAOS_ROUNDS) || undefined;
 const runsOf = (folder: string, key: string) =>
   readLines<RunLine>(path.join(folder, "runs.jsonl")).filter((line) => line.key === key);
 const attemptsOf = (folder: string, key: string, what: RunLine["what"]) =>
@@ -55,7 +54,7 @@ describe("a worker that is lost", () => {
       const leaseMs = 300;
       // The other one is done long before its own lease ends.
       vi.spyOn(store, "keepLeases").mockReturnValue(() => undefined);
-      const times = givenRounds ?? rounds(4, 10);
+      const times = rounds.stalledWorkers;
       const late = await startWorker(folder, leaseMs);
       let takenOver = 0;
       for (let round = 1; round <= times; round++) {
@@ -178,7 +177,7 @@ describe("a command that is a danger to its process", () => {
     const { engine, create } = await openStage(folder);
     const server = await startWorker(folder, 5_000);
     const poison = await Promise.all(
-      cases(["abort", "end", "buffers", "heap"] as const, 0, 2).map((how) => create("poison", { how })),
+      casesOf(["abort", "end", "buffers", "heap"] as const, 0, 2).map((how) => create("poison", { how })),
     );
     const unsafe = await create("poisonUnsafe", { how: "abort" });
     const exiting = await create("poison", { how: "exit" });
@@ -339,7 +338,7 @@ describe.each(stores)("on %s", (_name, open) => {
       const store = await open();
       const engine = engineOn(store);
       const wins = { cancel: 0, result: 0 };
-      for (let round = 0; round < (givenRounds ?? rounds(150, 1_000)); round++) {
+      for (let round = 0; round < rounds.cancelRaces; round++) {
         const { taskId } = await createOn(engine, "safe");
         const claimed = await store.claim({
           project: "chaos",
@@ -473,7 +472,7 @@ describe.each(stores)("on %s", (_name, open) => {
       expect(listed.toSorted()).toEqual(own[caller]?.toSorted());
       for (const verb of verbs(engine)) {
         const unknown = await wordsOf(verb(caller, randomUUID()));
-        for (const taskId of (own[other] ?? []).slice(-rounds(100, 500)))
+        for (const taskId of (own[other] ?? []).slice(-rounds.foreignTasks))
           expect(await wordsOf(verb(caller, taskId))).toBe(unknown);
       }
     }

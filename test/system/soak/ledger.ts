@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import Database from "better-sqlite3";
-import { readLines } from "../check.ts";
-import type { RunLine } from "../commands.ts";
+import { readLines } from "../../chaos/check.ts";
+import type { RunLine } from "../../chaos/commands.ts";
 import type { Place } from "./places.ts";
 
 /** What a client was told, and what may have become of it. */
