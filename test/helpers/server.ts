@@ -107,8 +107,8 @@ export interface TestServer {
   token(): string;
   /** The address of its HTTP endpoint; listens when it is first asked for. */
   url(): Promise<string>;
-  /** A connected client, which is closed after the test. A place's usual transport is its default. */
-  client(dialect: Dialect, options?: ClientOptions): Promise<WireClient>;
+  /** A connected client, which is closed after the test. */
+  client(dialect: Dialect | WireOptions, options?: ClientOptions): Promise<WireClient>;
   /** For other clients than ours. */
   target(options?: Pick<ClientOptions, "over" | "headers" | "isAnonymous">): Promise<Target>;
   /** Stops the server as its owner would. Called after the test too. */
@@ -264,7 +264,8 @@ function connecting(
   }: { wait?: <T>(promise: Promise<T>) => Promise<T>; start?: (words: readonly string[]) => Started },
 ): TestServer["client"] {
   return async (dialect, options = {}) => {
-    const { name, revision, capabilities } = { name: "scenario", ...dialects[dialect], ...options };
+    const wire = typeof dialect === "string" ? dialects[dialect] : dialect;
+    const { name, revision, capabilities } = { name: "scenario", capabilities: {}, ...wire, ...options };
     const link = linkTo(await target(options), start);
     const client = new WireClient(link, { name, revision, capabilities });
     cleanUp(() => wait(client.close()));

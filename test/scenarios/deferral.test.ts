@@ -1,14 +1,13 @@
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { openStore } from "../../src/store/open.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
 import { bucketOf } from "../../src/task/quantiles.ts";
 import { type CallResult, connect, modernV2, newestV1, sdks, type TransportName } from "../helpers/clients.ts";
-import { FakeClock, pass } from "../helpers/fake-clock.ts";
-import { writeFiles } from "../helpers/home.ts";
-import { gate, kindOf, Project, taskIdOf } from "../helpers/project.ts";
-import { openServer } from "../helpers/server.ts";
+import { FakeClock, pass, settled, turns } from "../helpers/fake-clock.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
+import { gate, kindOf, taskIdOf } from "../helpers/project.ts";
+import { type LocalOptions, openServer } from "../helpers/server.ts";
 import { type CallOptions, handleOf, type Result, type WireClient, type WireOptions } from "../helpers/wire.ts";
 
 const commands = path.resolve(import.meta.dirname, "../fixtures/deferral/commands");
@@ -23,21 +22,39 @@ const takesJobs = { experimental: { "meanwhile/jobs": {} } };
 const hasty = { hosts: { "my-host": { limitSeconds: 0.4 } }, deferral: { patienceSeconds: 0.2 } };
 const as = (revision: string, capabilities: object = {}): WireOptions => ({ revision, name: "my-host", capabilities });
 
+const folders = ["deferral", "questions"].map((name) =>
+  path.resolve(import.meta.dirname, `../fixtures/${name}/commands`),
+);
+
+/** A server on a fake clock, and what a test does with it. */
+async function open(config: object = {}, options: Partial<LocalOptions> & { in?: "http" } = {}) {
+  const clock = new FakeClock();
+  const server = await openServer({ in: "memory", commands: folders, config, clock, ...options });
+  return {
+    server,
+    clock,
+    client: server.client,
+    /** Waits for a promise, and advances the clock meanwhile. */
+    wait: <T>(promise: Promise<T>) => settled(clock, promise),
+    reasonOf: async (taskId: string) => (await server.engine.get("local", taskId)).reason,
+  };
+}
+
 describe("a command of unknown length", () => {
   test("fast → a plain result, and the disk is not touched", async () => {
-    const project = new Project();
-    const client = await project.stdio(as(nov25));
+    const { server, client: connect } = await open({}, { store: "sqlite" });
+    const client = await connect("2025-11-25");
     const { structuredContent: first } = await client.call("work_quick", { text: "first" });
     expect(first).toMatchObject({ success: true, data: { text: "first", number: expect.any(Number) } });
-    // What opening the store writes is written soon after; durations follow after ten seconds.
-    const settled = await quiet(() => bytesOf(project.home));
+    const before = bytesOf(server.home);
+    expect(before.length).toBeGreaterThan(0);
     for (let number = Number(first?.data.number) + 1, calls = 2; calls <= 20; number++, calls++) {
       const result = await client.call("work_quick", { text: "again" });
       expect(kindOf(result)).toBe("answer");
       expect(result.structuredContent?.data).toEqual({ text: "again", number });
       expect(result._meta?.["meanwhile/call"]).not.toHaveProperty("taskId");
     }
-    expect(bytesOf(project.home).equals(settled), "no byte of the database or its log has changed").toBe(true);
+    expect(bytesOf(server.home).equals(before), "no byte of the database or its log has changed").toBe(true);
   });
 
   const clients: readonly (readonly [(typeof sdks)[number], TransportName])[] = [
@@ -97,16 +114,6 @@ function bytesOf(home: string): Buffer {
   return Buffer.concat(files.map((file) => (existsSync(file) ? readFileSync(file) : Buffer.alloc(0))));
 }
 
-/** What `look` sees once it has seen the same for half a second. */
-async function quiet(look: () => Buffer): Promise<Buffer> {
-  for (let before = look(); ; ) {
-    await sleep(500);
-    const now = look();
-    if (now.equals(before)) return now;
-    before = now;
-  }
-}
-
 /**
  * Who calls, what, and what comes of it: with the gate open from the start, or only once it was answered or `heldMs`
  * are over.
@@ -121,29 +128,25 @@ interface Row {
 }
 const heldMs = 1_000;
 
-/** Makes all the calls of a table, on one HTTP server, and reads the reason of each task in a terminal. */
-async function check(project: Project, rows: readonly Row[]): Promise<void> {
-  const results = await Promise.all(
-    rows.map(async ({ client: options, tool, task, isHeld, expected }) => {
-      const client = await project.http(options);
-      const work = gate();
-      const { answer } = client.startCall(
-        tool,
-        tool === "work_quick" || tool === "work_always" ? {} : work.input,
-        task === undefined ? {} : { task },
-      );
-      if (isHeld === true && expected !== "answer") await answer;
-      else if (isHeld === true) await sleep(heldMs);
-      work.open();
-      const { result, error } = await answer;
-      return result ?? error;
-    }),
-  );
-  const told = await project.showAll();
-  const shown = results.map((result) => {
+/** Makes all the calls of a table, one after the other, and reads the reason of each task. */
+async function check(config: object, env: Record<string, string>, rows: readonly Row[]): Promise<void> {
+  const { client: connect, clock, wait, reasonOf } = await open(config, { env });
+  const shown: { kind: string; reason: string | undefined }[] = [];
+  for (const { client: options, tool, task, isHeld, expected } of rows) {
+    const client = await connect(options);
+    const work = gate();
+    const { answer } = client.startCall(
+      tool,
+      tool === "work_quick" || tool === "work_always" ? {} : work.input,
+      task === undefined ? {} : { task },
+    );
+    if (isHeld === true && expected !== "answer") await wait(answer);
+    else if (isHeld === true) await pass(clock, heldMs);
+    work.open();
+    const { result } = await answer;
     const kind = kindOf(result as Result);
-    return { kind, reason: kind === "answer" ? undefined : told.get(taskIdOf(result as Result))?.reason };
-  });
+    shown.push({ kind, reason: kind === "answer" ? undefined : await reasonOf(taskIdOf(result as Result)) });
+  }
   const titleOf = ({ client, tool, task, isHeld }: Row) =>
     `${client.revision} ${Object.keys(client.capabilities ?? {}).join()} ${tool}${task === undefined ? "" : ", asked for"}${isHeld === true ? ", held" : ""}`;
   expect(shown.map(({ kind, reason }, at) => [titleOf(rows[at] as Row), kind, reason])).toEqual(
@@ -168,7 +171,7 @@ describe("the settings", () => {
   test("none set: a long command is deferred at once, as whatever its client can take; a quick one never", async () => {
     const cut = "an unknown host is taken to cut calls after 60 s";
     const handle = { expected: "handle", reason: `${declared} and needs about 3600 s; ${cut}` } as const;
-    await check(new Project(), [
+    await check({}, {}, [
       { client: unknownHost(jun25), tool: long, ...handle },
       { client: unknownHost(nov25), tool: long, ...handle },
       { client: unknownHost(y26), tool: long, ...handle },
@@ -203,7 +206,7 @@ describe("the settings", () => {
 
   test("none set: a command of unknown length is deferred when its host, or its patience, is at the end", async () => {
     const handle = { isHeld: true, expected: "handle", reason: "my-host cuts calls after 0.4 s" } as const;
-    await check(new Project(hasty), [
+    await check(hasty, {}, [
       { client: as(jun25), tool: gated, ...handle },
       { client: as(nov25), tool: gated, ...handle },
       { client: as(nov25, takesJobs), tool: gated, ...handle },
@@ -220,7 +223,7 @@ describe("the settings", () => {
   });
 
   test("MEANWHILE_AUTO_TASK=0: only what the client asked for", async () => {
-    await check(new Project(hasty, { MEANWHILE_AUTO_TASK: "0" }), [
+    await check(hasty, { MEANWHILE_AUTO_TASK: "0" }, [
       { client: as(nov25), tool: long, isHeld: true, expected: "answer" },
       { client: as(nov25), tool: gated, isHeld: true, expected: "answer" },
       { client: as(y26), tool: gated, isHeld: true, expected: "answer" },
@@ -233,7 +236,7 @@ describe("the settings", () => {
 
   test("MEANWHILE_AUTO_TASK_TOOLS: these are long, and no longer those that say so", async () => {
     const listed = "work_quick is listed in MEANWHILE_AUTO_TASK_TOOLS";
-    await check(new Project({}, { MEANWHILE_AUTO_TASK_TOOLS: "work_quick, work_nothing" }), [
+    await check({}, { MEANWHILE_AUTO_TASK_TOOLS: "work_quick, work_nothing" }, [
       {
         client: unknownHost(y26, takesTasks),
         tool: quick,
@@ -254,7 +257,7 @@ describe("the settings", () => {
   });
 
   test("MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP=1: clients without tasks wait for the answer", async () => {
-    await check(new Project(hasty, { MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP: "1" }), [
+    await check(hasty, { MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP: "1" }, [
       { client: as(nov25), tool: long, isHeld: true, expected: "answer" },
       { client: as(nov25), tool: gated, isHeld: true, expected: "answer" },
       { client: as(y26), tool: gated, isHeld: true, expected: "answer" },
@@ -271,7 +274,7 @@ describe("the settings", () => {
   });
 
   test("MEANWHILE_AUTO_TASK_UNSOLICITED=1: a 2025-11-25 client is given a task it did not ask for", async () => {
-    await check(new Project(hasty, { MEANWHILE_AUTO_TASK_UNSOLICITED: "1" }), [
+    await check(hasty, { MEANWHILE_AUTO_TASK_UNSOLICITED: "1" }, [
       { client: as(nov25), tool: long, expected: "task of 2025", reason: `${declared} and tasks are given unasked` },
       { client: as(jun25), tool: long, expected: "handle" },
       { client: as(y26), tool: long, expected: "handle" },
@@ -281,7 +284,7 @@ describe("the settings", () => {
   });
 
   test("MEANWHILE_HOST: counts in place of what the client calls itself", async () => {
-    await check(new Project(hasty, { MEANWHILE_HOST: "my-host" }), [
+    await check(hasty, { MEANWHILE_HOST: "my-host" }, [
       {
         client: unknownHost(nov25),
         tool: gated,
@@ -293,16 +296,16 @@ describe("the settings", () => {
   });
 });
 
-test("the reasons that other rules have are shown by `meanwhile tasks show`, too", async () => {
-  const project = new Project({
+test("the reasons that other rules have are in their tasks", async () => {
+  const clock = new FakeClock();
+  const store = new MemoryStore(clock);
+  await store.recordDurations([{ command: "p/work_reading", kind: "time", bucket: bucketOf(12_000), count: 5 }]);
+  const config = {
+    project: "p",
     hosts: { idle: { limitSeconds: 0.8, isExtended: true }, brief: { limitSeconds: 3600 } },
     deferral: { keepInlineSeconds: 0.7 },
-  });
-  const store = await openStore(path.join(temporaryHome(project), "tasks.db"));
-  await store.recordDurations([
-    { command: `${await project.key()}/work_reading`, kind: "time", bucket: bucketOf(12_000), count: 5 },
-  ]);
-  await store.close();
+  };
+  const server = await openServer({ in: "memory", commands: folders, config, clock, store });
   const calls: readonly (readonly [string, WireOptions, CallOptions, RegExp])[] = [
     [
       gated,
@@ -331,34 +334,25 @@ test("the reasons that other rules have are shown by `meanwhile tasks show`, too
       /^work_reading is long \(history: p95 1\d s\) and needs about 1\d s; calls are kept open for 0\.7 s at most$/,
     ],
   ];
-  const tasks = await Promise.all(
-    calls.map(async ([tool, options, call, reason]) => {
-      const client = await project.http(options);
-      return [taskIdOf(await client.call(tool, gate().input, call)), reason] as const;
-    }),
-  );
-  const told = await project.showAll();
-  for (const [id, reason] of tasks) expect(told.get(id)?.reason).toMatch(reason);
-  const [id, reason] = tasks[0] as (typeof tasks)[number];
-  expect((await project.show(id)).reason).toMatch(reason);
+  for (const [tool, options, call, reason] of calls) {
+    const client = await server.client(options);
+    const taskId = taskIdOf(await settled(clock, client.call(tool, gate().input, call)));
+    expect((await server.engine.get("local", taskId)).reason).toMatch(reason);
+  }
 });
-
-/** The project's home, before any server has made it. */
-function temporaryHome({ cwd }: Project): string {
-  return path.dirname(path.join(writeFiles(cwd, { "home/.keep": "" }), "home/.keep"));
-}
 
 describe("a result is not lost", () => {
   test("it is fetched over another connection of the same caller, from another process and over HTTP; nobody else sees it", async () => {
-    const project = new Project(hasty);
-    const first = await project.stdio(as(nov25));
+    const one = await openServer({ in: "memory", commands: folders, config: hasty, store: "sqlite" });
+    const other = await openServer({ in: "http", commands: folders, home: one.home, cwd: one.cwd, store: "sqlite" });
+    const first = await one.client(as(nov25));
     const work = gate();
     const { job_id } = handleOf(await first.call(gated, work.input));
     const [second, third, fourth, stranger] = await Promise.all([
-      project.stdio(as(jun25)),
-      project.stdio(as(y26)),
-      project.http({ revision: nov25 }),
-      project.http({ revision: nov25, isAnonymous: true }),
+      one.client(as(jun25)),
+      other.client(as(y26), { over: "stdio" }),
+      other.client({ revision: nov25 }),
+      other.client({ revision: nov25 }, { isAnonymous: true }),
     ]);
     const waiting = Promise.all([second, third, fourth].map((client) => resultFor(client, job_id)));
     work.open();
@@ -377,8 +371,8 @@ describe("a result is not lost", () => {
   });
 
   test("2025-11-25 over HTTP: a connection that breaks while the call waits leaves the result to whoever asks", async () => {
-    const project = new Project();
-    const [client, later] = [await project.http(as(nov25)), await project.http(as(nov25))];
+    const { client: connect, reasonOf, server } = await open({}, { in: "http" });
+    const [client, later] = [await connect(as(nov25)), await connect(as(nov25))];
     const work = gate();
     const { drop } = client.startCall(gated, work.input);
     await work.seen("started");
@@ -389,13 +383,14 @@ describe("a result is not lost", () => {
       success: true,
       data: { passed: work.input.file },
     });
-    expect(await project.show(job as string)).toMatchObject({ reason: "its client went away", attempts: 1 });
+    expect(await reasonOf(job as string)).toBe("its client went away");
+    expect(await server.engine.get("local", job as string)).toMatchObject({ attempts: 1 });
     expect(work.lines()).toEqual(["started", "ended"]);
   });
 
   test("2026-07-28 over HTTP: a connection that breaks means cancel, as the specification demands", async () => {
-    const project = new Project();
-    const [client, later] = [await project.http(as(y26)), await project.http(as(y26))];
+    const { client: connect } = await open({}, { in: "http" });
+    const [client, later] = [await connect(as(y26)), await connect(as(y26))];
     const work = gate();
     const { drop } = client.startCall(gated, work.input);
     await work.seen("started");
@@ -405,42 +400,49 @@ describe("a result is not lost", () => {
   });
 
   test("stdio: a result that came before its client left is there for the next server", async () => {
-    const project = new Project(hasty);
-    const client = await project.stdio(as(nov25));
+    const { server, next } = await openTwice();
+    const client = await server.client(as(nov25));
     const work = gate();
-    const { job_id } = handleOf(await client.call(gated, work.input));
+    const { job_id } = handleOf(await server.wait(client.call(gated, work.input)));
     work.open();
     await work.seen("ended");
-    while ((await client.call("task_status", { job_id })).structuredContent?.data.status !== "completed")
-      await sleep(30);
-    await client.close();
-    const next = await project.stdio(as(nov25));
-    expect((await resultFor(next, job_id)).structuredContent?.data).toEqual({ passed: work.input.file });
+    await waitFor(
+      async () => (await client.call("task_status", { job_id })).structuredContent?.data.status === "completed",
+    );
+    await server.close();
+    const later = await (await next()).client(as(nov25));
+    expect((await resultFor(later, job_id)).structuredContent?.data).toEqual({ passed: work.input.file });
     expect(work.starts()).toBe(1);
   });
 
   test("stdio: a safe command that ran when its client left is finished by the next server", async () => {
-    const project = new Project(hasty);
-    const client = await project.stdio(as(nov25));
+    const { server, next } = await openTwice();
+    const client = await server.client(as(nov25));
     const work = gate();
     client.startCall("work_reading", work.input);
     await work.seen("started");
-    await client.close();
-    const next = await project.stdio(as(nov25));
-    const [job] = await waitForJobs(next, 1);
+    await server.close();
+    const later = await (await next()).client(as(nov25));
+    const [job] = await waitForJobs(later, 1);
     work.open();
-    expect((await resultFor(next, job as string)).structuredContent?.data).toEqual({ passed: work.input.file });
+    expect((await resultFor(later, job as string)).structuredContent?.data).toEqual({ passed: work.input.file });
   });
 
   test.each(["stdio", "http"] as const)(
     "opencode's notifications/cancelled, 70 ms after the handle, does not touch the job (%s)",
-    async (door) => {
-      const project = new Project({ hosts: { opencode: { limitSeconds: 0.8, isExtended: false } } });
-      const client = await project[door]({ revision: nov25, name: "opencode" });
+    async (over) => {
+      const {
+        client: connect,
+        wait,
+        clock,
+      } = await open({
+        hosts: { opencode: { limitSeconds: 0.8, isExtended: false } },
+      });
+      const client = await connect({ revision: nov25, name: "opencode" }, { over });
       const work = gate();
       const { id, answer } = client.startCall(gated, work.input, { meta: { progressToken: 1 } });
-      const { job_id } = handleOf((await answer).result as Result);
-      await sleep(70);
+      const { job_id } = handleOf((await wait(answer)).result as Result);
+      await pass(clock, 70);
       client.cancel(id);
       // Whatever comes after it has been dealt with after it.
       expect((await client.call("task_status", { job_id })).structuredContent?.data).toMatchObject({
@@ -457,9 +459,8 @@ describe("a result is not lost", () => {
 
   test.each(["stdio", "http"] as const)(
     "notifications/cancelled before there is a handle stops the work (%s)",
-    async (door) => {
-      const project = new Project();
-      const client = await project[door](as(nov25));
+    async (over) => {
+      const client = await (await open()).client(as(nov25), { over });
       const work = gate();
       const { id } = client.startCall(gated, work.input);
       await work.seen("started");
@@ -469,6 +470,16 @@ describe("a result is not lost", () => {
     },
   );
 });
+
+/** A server, and the next on the same store after it was closed. */
+async function openTwice() {
+  const clock = new FakeClock();
+  const store = new MemoryStore(clock);
+  const options = { in: "memory", commands: folders, config: hasty, clock, store } as const;
+  const server = await openServer(options);
+  const wait = <T>(promise: Promise<T>) => settled(clock, promise);
+  return { server: { ...server, wait }, next: () => openServer({ ...options, home: server.home, cwd: server.cwd }) };
+}
 
 /** Asks for a job's result until it is there. */
 async function resultFor(client: WireClient, job_id: string): Promise<Result> {
@@ -480,12 +491,11 @@ async function resultFor(client: WireClient, job_id: string): Promise<Result> {
 }
 
 async function waitForJobs(client: WireClient, count: number): Promise<string[]> {
-  for (;;) {
+  return await waitFor(async () => {
     const { structuredContent } = await client.call("task_list");
     const jobs = (structuredContent?.data.jobs ?? []) as { job_id: string }[];
-    if (jobs.length >= count) return jobs.map(({ job_id }) => job_id);
-    await sleep(30);
-  }
+    return jobs.length >= count && jobs.map(({ job_id }) => job_id);
+  });
 }
 
 describe("never twice", () => {
@@ -494,20 +504,20 @@ describe("never twice", () => {
     result.structuredContent?.messages.filter(({ type }) => type !== "success").map(({ text }) => text);
 
   test("the same write while it runs joins it, also from another connection, and is told so", async () => {
-    const project = new Project(hasty);
-    const [client, other] = [await project.stdio(as(nov25)), await project.stdio(as(y26, takesTasks))];
+    const { client: connect, wait } = await open(hasty);
+    const [client, other] = [await connect(as(nov25)), await connect(as(y26, takesTasks))];
     const work = gate();
-    const first = await client.call(gated, work.input);
-    const again = await client.call(gated, work.input);
+    const first = await wait(client.call(gated, work.input));
+    const again = await wait(client.call(gated, work.input));
     expect(handleOf(again).job_id).toBe(handleOf(first).job_id);
     expect(textsOf(first)).toHaveLength(1);
     expect(textsOf(again)).toEqual([expect.any(String), expect.stringMatching(joined)]);
     expect(again.content?.[0]?.text).toContain("Joined the run started");
-    const asTask = await other.call(gated, work.input);
+    const asTask = await wait(other.call(gated, work.input));
     expect({ id: asTask.taskId, kind: kindOf(asTask) }).toEqual({ id: handleOf(first).job_id, kind: "task of 2026" });
     const waiting = client.call(gated, work.input);
-    // The run must not end before the call has reached the server that joins it.
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    // The call has to reach the server before the run ends.
+    await turns();
     work.open();
     const result = await waiting;
     expect(result.structuredContent?.data).toEqual({ passed: work.input.file });
@@ -518,31 +528,26 @@ describe("never twice", () => {
   });
 
   test('_meta["meanwhile/new"]: true starts another, a command that only reads always does, and so do callers who cannot be told apart', async () => {
-    const project = new Project(hasty);
-    const [client, anonymous] = [
-      await project.http(as(nov25)),
-      await project.http({ ...as(nov25), isAnonymous: true }),
-    ];
+    const { client: connect, wait } = await open(hasty, { in: "http" });
+    const [client, anonymous] = [await connect(as(nov25)), await connect(as(nov25), { isAnonymous: true })];
     const rows: readonly (readonly [WireClient, string, CallOptions])[] = [
       [client, gated, { meta: { "meanwhile/new": true } }],
       [client, "work_reading", {}],
       [anonymous, gated, {}],
     ];
-    await Promise.all(
-      rows.map(async ([caller, tool, options]) => {
-        const work = gate();
-        const first = await caller.call(tool, work.input);
-        const second = await caller.call(tool, work.input, options);
-        expect(handleOf(second).job_id).not.toBe(handleOf(first).job_id);
-        expect(textsOf(second)).toHaveLength(1);
-        expect(work.starts()).toBe(2);
-      }),
-    );
+    for (const [caller, tool, options] of rows) {
+      const work = gate();
+      const first = await wait(caller.call(tool, work.input));
+      const second = await wait(caller.call(tool, work.input, options));
+      expect(handleOf(second).job_id).not.toBe(handleOf(first).job_id);
+      expect(textsOf(second)).toHaveLength(1);
+      expect(work.starts()).toBe(2);
+    }
   });
 
   test('_meta["meanwhile/idempotencyKey"] gives the first result again, and its task while it runs', async () => {
-    const project = new Project(hasty);
-    const client = await project.http(as(nov25));
+    const { client: connect, wait } = await open(hasty);
+    const client = await connect(as(nov25));
     const keyed = (key: string): CallOptions => ({ meta: { "meanwhile/idempotencyKey": key } });
     const idOf = ({ _meta }: Result) => (_meta as { "meanwhile/call": { taskId?: string } })["meanwhile/call"].taskId;
     const first = await client.call(quick, { text: "a" }, keyed("k"));
@@ -560,8 +565,8 @@ describe("never twice", () => {
     });
     const work = gate();
     const [running, repeated] = [
-      await client.call("work_reading", work.input, keyed("w")),
-      await client.call("work_reading", work.input, keyed("w")),
+      await wait(client.call("work_reading", work.input, keyed("w"))),
+      await wait(client.call("work_reading", work.input, keyed("w"))),
     ];
     expect(handleOf(repeated).job_id).toBe(handleOf(running).job_id);
     work.open();
@@ -572,7 +577,7 @@ describe("never twice", () => {
   });
 
   test('_meta["meanwhile/idempotencyKey"] is for one call: another tool, or other arguments, are not given its result', async () => {
-    const client = await new Project().http(as(nov25));
+    const client = await (await open()).client(as(nov25));
     const keyed: CallOptions = { meta: { "meanwhile/idempotencyKey": "k" } };
     const { structuredContent: first } = await client.call(quick, { text: "a" }, keyed);
     for (const [tool, input] of [
