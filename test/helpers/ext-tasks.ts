@@ -14,12 +14,9 @@ import {
 } from "@modelcontextprotocol/ext-tasks/client";
 import { modernRevision, tasksExtension } from "../../src/wire/revisions.ts";
 import { cleanUp } from "./home.ts";
+import { overPipes, toProcess } from "./sdk-transport.ts";
+import type { Target } from "./server.ts";
 import { clientInfo, type Fields, type Message } from "./wire.ts";
-
-/** Where a server is: at an address, or started by its client. */
-export type ExtTarget =
-  | { readonly url: string; readonly headers?: Record<string, string> }
-  | { readonly process: StdioServerParameters };
 
 export interface ExtOptions {
   /** Beside tasks. */
@@ -42,19 +39,14 @@ const asking = {
  * after the test.
  */
 export async function connectExtTasks(
-  target: ExtTarget,
+  target: Target | { readonly process: StdioServerParameters },
   { capabilities = {}, answer, takesTasks = true }: ExtOptions = {},
 ) {
   const client = new Client(clientInfo, {
     capabilities: { ...capabilities, ...(takesTasks && { extensions: { [tasksExtension]: {} } }) },
     versionNegotiation: { mode: { pin: modernRevision } },
   });
-  const transport =
-    "process" in target
-      ? new StdioClientTransport(target.process)
-      : (new StreamableHTTPClientTransport(new URL(target.url), {
-          requestInit: { headers: target.headers ?? {} },
-        }) as Transport);
+  const transport = transportTo(target);
   for (const [capability, method] of Object.entries(asking))
     if (answer !== undefined && capability in capabilities)
       client.setRequestHandler(method, async ({ params }) => (await answer(method, { ...params })) as never);
@@ -74,6 +66,13 @@ export async function connectExtTasks(
   const run = async (tool: string, input: object = {}) =>
     resultFromTaskOutcome((await (await session.callTool(tool, input as Fields)).settle()).outcome);
   return { client, session, run, errors };
+}
+
+function transportTo(target: Target | { readonly process: StdioServerParameters }): Transport {
+  if ("process" in target) return new StdioClientTransport(target.process);
+  if ("pipes" in target) return overPipes(target.pipes) as Transport;
+  if ("words" in target) return new StdioClientTransport(toProcess(target));
+  return new StreamableHTTPClientTransport(new URL(target.url), { requestInit: { headers: { ...target.headers } } });
 }
 
 /** Sends below the SDK, which takes no handle for an answer. The ids are texts, so that none is one of the SDK's. */

@@ -118,7 +118,7 @@ export interface TestServer {
 /** A server in the test's process. */
 export interface LocalServer extends TestServer {
   readonly runtime: Runtime;
-  readonly engine: Engine;
+  engine(): Promise<Engine>;
   readonly settings: Settings;
   openPipes(): Pipes;
 }
@@ -176,7 +176,9 @@ async function openLocal(options: LocalOptions & Folders, usual: Transport): Pro
     ...(store !== "sqlite" && { store }),
     ...(await sourcesOf(options, settings)),
   });
-  await runtime.tasks.start();
+  // A database that cannot be opened is for the requests to tell.
+  const opened = runtime.tasks.start().then(async () => (await runtime.tasks.calls()).engine);
+  await opened.catch(() => undefined);
   const wait = <T>(promise: Promise<T>, stepMs?: number) =>
     clock === undefined ? promise : settled(clock, promise, stepMs);
   const { serving, log } = runtime;
@@ -216,8 +218,7 @@ async function openLocal(options: LocalOptions & Folders, usual: Transport): Pro
   const facts = { home, cwd, token, url, close };
   const target = async ({ over = usual, ...who }: ClientOptions = {}): Promise<Target> =>
     over === "stdio" ? { pipes: openPipes() } : { url: await url(), headers: headersOf(who, token) };
-  const { engine } = await runtime.tasks.calls();
-  return { ...facts, target, runtime, engine, settings, openPipes, client: connecting(target, { wait }) };
+  return { ...facts, target, runtime, settings, openPipes, client: connecting(target, { wait }), engine: () => opened };
 }
 
 async function openProcess(options: ServerOptions & Folders): Promise<ProcessServer> {

@@ -36,7 +36,7 @@ async function open(config: object = {}, options: Partial<LocalOptions> & { in?:
     client: server.client,
     /** Waits for a promise, and advances the clock meanwhile. */
     wait: <T>(promise: Promise<T>) => settled(clock, promise),
-    reasonOf: async (taskId: string) => (await server.engine.get("local", taskId)).reason,
+    reasonOf: async (taskId: string) => (await (await server.engine()).get("local", taskId)).reason,
   };
 }
 
@@ -337,7 +337,7 @@ test("the reasons that other rules have are in their tasks", async () => {
   for (const [tool, options, call, reason] of calls) {
     const client = await server.client(options);
     const taskId = taskIdOf(await settled(clock, client.call(tool, gate().input, call)));
-    expect((await server.engine.get("local", taskId)).reason).toMatch(reason);
+    expect((await (await server.engine()).get("local", taskId)).reason).toMatch(reason);
   }
 });
 
@@ -384,7 +384,7 @@ describe("a result is not lost", () => {
       data: { passed: work.input.file },
     });
     expect(await reasonOf(job as string)).toBe("its client went away");
-    expect(await server.engine.get("local", job as string)).toMatchObject({ attempts: 1 });
+    expect(await (await server.engine()).get("local", job as string)).toMatchObject({ attempts: 1 });
     expect(work.lines()).toEqual(["started", "ended"]);
   });
 

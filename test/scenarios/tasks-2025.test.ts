@@ -5,14 +5,12 @@ import {
   type Transport as TransportV2,
   StreamableHTTPClientTransport as V2Http,
 } from "@modelcontextprotocol/client";
-import { StdioClientTransport as V2Pipe } from "@modelcontextprotocol/client/stdio";
 import {
   createTaskSessionFromClient,
   resultFromTaskOutcome,
   TaskFailedError,
 } from "@modelcontextprotocol/ext-tasks/client";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import {
@@ -25,9 +23,11 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { metaKeys } from "../../src/wire/request-envelope.ts";
 import { tasksExtension } from "../../src/wire/revisions.ts";
 import type { TransportName } from "../helpers/clients.ts";
-import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
-import { type ConnectOptions, openTraces, type Served, serve } from "../helpers/place.ts";
+import { openTraces } from "../helpers/place.ts";
+import { overPipes } from "../helpers/sdk-transport.ts";
+import { type ClientOptions, type LocalOptions, openServer, placeOf, type TestServer } from "../helpers/server.ts";
 import { clientInfo, type Fields, type Message, type WireClient } from "../helpers/wire.ts";
 
 /**
@@ -42,18 +42,15 @@ const named = (taskId: string) => ({ [metaKeys.relatedTask]: { taskId } });
 const accept = (content: object) => ({ action: "accept", content });
 const ends = ["completed", "failed", "cancelled"];
 
-const start = (transport: TransportName, options: { cwd?: string; env?: Record<string, string> } = {}) =>
-  serve(transport, { commands, ...options });
+const start = (transport: TransportName, options: LocalOptions = {}) =>
+  openServer({ in: placeOf[transport], commands, ...options });
 /** One server over each transport for all tests that look at nothing but their own tasks. */
-const shared = {
-  HTTP: shareAmongTests(() => start("HTTP")),
-  stdio: shareAmongTests(() => serve("stdio", { commands, sharesPipes: true })),
-};
+const shared = { HTTP: shareAmongTests(() => start("HTTP")), stdio: shareAmongTests(() => start("stdio")) };
 const share = (transport: TransportName) => shared[transport]();
-const open = async (transport: TransportName, options: ConnectOptions = {}) =>
-  await (await share(transport)).connect(options);
+const open = async (transport: TransportName, options: ClientOptions = {}) =>
+  await (await share(transport)).client("tasks-2025", options);
 /** For what others' tasks would show in: lists and estimates. */
-const openAlone = async (transport: TransportName) => await (await start(transport)).connect();
+const openAlone = async (transport: TransportName) => await (await start(transport)).client("tasks-2025");
 
 /** Calls a tool as a task; what it is answered with. */
 async function create(wire: WireClient, name: string, input: object = {}, more: object = {}): Promise<Fields> {
@@ -109,10 +106,10 @@ describe("what is declared", () => {
   test("initialize declares tasks with tools/call and cancel, and list only for a caller who can be told from others", async () => {
     const [pipe, http] = await Promise.all([start("stdio"), share("HTTP")]);
     const everything = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
-    expect((await pipe.connect()).initialized.capabilities.tasks).toEqual(everything);
-    expect((await http.connect()).initialized.capabilities.tasks).toEqual(everything);
+    expect((await pipe.client("tasks-2025")).initialized.capabilities.tasks).toEqual(everything);
+    expect((await http.client("tasks-2025")).initialized.capabilities.tasks).toEqual(everything);
 
-    const anonymous = await http.connect({ isAnonymous: true });
+    const anonymous = await http.client("tasks-2025", { isAnonymous: true });
     expect(anonymous.initialized.capabilities.tasks).toEqual({ cancel: {}, requests: { tools: { call: {} } } });
     expect(await anonymous.request("tasks/list")).toMatchObject({ error: { code: -32601 } });
 
@@ -123,7 +120,7 @@ describe("what is declared", () => {
         .map(({ execution }: Fields) => execution?.taskSupport);
     };
     expect(new Set(await supports(anonymous))).toEqual(new Set(["optional"]));
-    const older = await pipe.connect({ revision: "2025-06-18" });
+    const older = await pipe.client("2025-06-18");
     expect(older.initialized).toMatchObject({ protocolVersion: "2025-06-18", capabilities: { tools: {} } });
     expect(older.initialized.capabilities).not.toHaveProperty("tasks");
     expect(new Set(await supports(older))).toEqual(new Set([undefined]));
@@ -133,7 +130,7 @@ describe("what is declared", () => {
     "params.task is ignored where no task capability was declared: on tools/list, and on tools/call of a 2025-06-18 client (%s)",
     async (transport) => {
       const served = await start(transport);
-      const [newer, older] = await Promise.all([served.connect(), served.connect({ revision: "2025-06-18" })]);
+      const [newer, older] = await Promise.all([served.client("tasks-2025"), served.client("2025-06-18")]);
       const plainList = await newer.request("tools/list");
       const { result: listed } = await newer.request("tools/list", { task: { ttl: 60_000 } });
       expect(listed).toEqual(plainList.result);
@@ -154,7 +151,10 @@ describe("what is declared", () => {
     async (transport) => {
       const served = await start(transport);
       const capabilities = { extensions: { [tasksExtension]: {} } };
-      const [declaring, plain] = await Promise.all([served.connect({ capabilities }), served.connect()]);
+      const [declaring, plain] = await Promise.all([
+        served.client("tasks-2025", { capabilities }),
+        served.client("tasks-2025"),
+      ]);
       const answers = await Promise.all(
         [declaring, plain].map(async (wire) => {
           const counted = await wire.request("tools/call", {
@@ -582,7 +582,7 @@ describe("tasks/list", () => {
 
   test("a cursor that tasks/list never gave out is refused with -32602", async () => {
     const served = await start("HTTP");
-    const wire = await served.connect();
+    const wire = await served.client("tasks-2025");
     for (let n = 0; n < 3; n++) await create(wire, "quick_echo", { text: `${n}` });
     const { result } = await wire.request("tasks/list", { limit: 1 });
     const cursor: string = result?.nextCursor;
@@ -649,8 +649,8 @@ describe("a store that fails", () => {
   test.for(transports)(
     "a store that fails is -32603 from every tasks method, and nothing of its inside is told (%s)",
     async (transport) => {
-      const served = await start(transport);
-      const wire = await served.connect();
+      const served = await start(transport, { store: "sqlite" });
+      const wire = await served.client("tasks-2025");
       const { file, release } = openTraces();
       const { taskId } = await create(wire, "work_hold", { file });
       await reach(wire, taskId, "working");
@@ -668,14 +668,17 @@ describe("a store that fails", () => {
 
   test("one that cannot even be opened is -32603 as well, with a sentence that names no path", async () => {
     const served = await start("stdio", {
+      store: "sqlite",
       env: { MEANWHILE_STORE: mkdtempSync(path.join(temporaryFolder(), "store-")) },
     });
-    await refusesAll(await served.connect(), "11111111-1111-4111-8111-111111111111", unopened);
+    await refusesAll(await served.client("tasks-2025"), "11111111-1111-4111-8111-111111111111", unopened);
   });
 
   test("one that cannot even be opened takes away neither the list of tools nor, once it is mended, the tools", async () => {
     const store = mkdtempSync(path.join(temporaryFolder(), "store-"));
-    const wire = await (await start("stdio", { env: { MEANWHILE_STORE: store } })).connect();
+    const wire = await (await start("stdio", { env: { MEANWHILE_STORE: store }, store: "sqlite" })).client(
+      "tasks-2025",
+    );
     const listed = await wire.request("tools/list");
     expect(JSON.stringify(listed)).not.toContain(store);
     expect(listed.result?.tools).toContainEqual(expect.objectContaining({ name: "quick_echo" }));
@@ -687,8 +690,27 @@ describe("a store that fails", () => {
   });
 });
 
+/** An SDK's transport, and whether the server can send by itself: over HTTP once the GET stream is open. */
+async function transportTo(
+  served: TestServer,
+  Http: new (url: URL, options: { requestInit: RequestInit; fetch: typeof fetch }) => unknown,
+) {
+  const target = await served.target();
+  let hasStream = "pipes" in target;
+  const watched: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    if (init?.method === "GET" && response.ok) hasStream = true;
+    return response;
+  };
+  const transport =
+    "url" in target
+      ? new Http(new URL(target.url), { requestInit: { headers: { ...target.headers } }, fetch: watched })
+      : overPipes((target as Extract<typeof target, { pipes: unknown }>).pipes);
+  return { transport, isOpen: () => hasStream };
+}
+
 /** An SDK's client with what it was told; it and its server are gone after the test. */
-async function connectV1(served: Served, answer?: (message: string) => Fields) {
+async function connectV1(served: TestServer, answer?: (message: string) => Fields) {
   const client = new Client(clientInfo, { capabilities: answer === undefined ? {} : { elicitation: {} } });
   const statuses: { taskId: string; status: string }[] = [];
   const asked: Fields[] = [];
@@ -702,22 +724,10 @@ async function connectV1(served: Served, answer?: (message: string) => Fields) {
       return answer(params.message) as { action: "accept" };
     });
   }
-  let hasStream = served.transport === "stdio";
-  const watched: typeof fetch = async (input, init) => {
-    const response = await fetch(input, init);
-    if (init?.method === "GET" && response.ok) hasStream = true;
-    return response;
-  };
-  const transport =
-    served.transport === "stdio"
-      ? new StdioClientTransport(served.process)
-      : new StreamableHTTPClientTransport(new URL(served.url), {
-          requestInit: { headers: { authorization: `Bearer ${served.token()}` } },
-          fetch: watched,
-        });
+  const { transport, isOpen } = await transportTo(served, StreamableHTTPClientTransport);
   onTestFinished(() => client.close());
   await client.connect(transport as Transport);
-  await waitFor(() => hasStream);
+  await waitFor(isOpen);
   const { tasks } = client.experimental;
   const statusesOf = (taskId: string) => statuses.filter((note) => note.taskId === taskId).map(({ status }) => status);
   /** Calls as a task; the messages of the SDK's own driver, as they come. */
@@ -820,21 +830,10 @@ test.for(transports)(
   async (transport) => {
     const served = await start(transport);
     const client = new ClientV2(clientInfo, { capabilities: { elicitation: { form: {} } } });
-    let hasStream = transport === "stdio";
-    const watched: typeof fetch = async (input, init) => {
-      const response = await fetch(input, init);
-      if (init?.method === "GET" && response.ok) hasStream = true;
-      return response;
-    };
-    const pipe = () => new V2Pipe(served.process);
-    const http = () =>
-      new V2Http(new URL(served.url), {
-        requestInit: { headers: { authorization: `Bearer ${served.token()}` } },
-        fetch: watched,
-      });
+    const { transport: link, isOpen } = await transportTo(served, V2Http);
     onTestFinished(() => client.close());
-    await client.connect((transport === "stdio" ? pipe() : http()) as TransportV2);
-    await waitFor(() => hasStream);
+    await client.connect(link as TransportV2);
+    await waitFor(isOpen);
     expect(client.getNegotiatedProtocolVersion()).toBe("2025-11-25");
     const asked: unknown[] = [];
     const session = createTaskSessionFromClient(client, {
@@ -882,8 +881,7 @@ test.for(transports)(
 );
 
 test("errorsAsCompleted: true reports a tool's error as completed, for clients that never fetch the result of a failed task", async () => {
-  const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.ts": "export default { errorsAsCompleted: true };" });
-  const served = await start("stdio", { cwd });
+  const served = await start("stdio", { config: { errorsAsCompleted: true } });
   const { stream, tasks } = await connectV1(served);
   const messages = await collect(stream("work_fail", {}));
   expect(messages.at(-1)).toMatchObject({

@@ -7,9 +7,11 @@ import { metaKeys } from "../../src/wire/request-envelope.ts";
 import { tasksExtension } from "../../src/wire/revisions.ts";
 import type { TransportName } from "../helpers/clients.ts";
 import { connectExtTasks } from "../helpers/ext-tasks.ts";
+import { FakeClock, pass } from "../helpers/fake-clock.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
-import { openTraces, type Served, serve } from "../helpers/place.ts";
+import { openTraces } from "../helpers/place.ts";
+import { type LocalOptions, openServer, placeOf, type TestServer } from "../helpers/server.ts";
 import type { Fields, Message, WireClient } from "../helpers/wire.ts";
 
 /**
@@ -27,14 +29,11 @@ const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
 const accept = (content: object) => ({ action: "accept", content });
 const ends = ["completed", "failed", "cancelled"];
 
-const start = (transport: TransportName, options: { home?: string; env?: Record<string, string> } = {}) =>
-  serve(transport, { commands, ...options });
-const connect = (served: Served, capabilities: object = withTasks) => served.connect({ revision, capabilities });
+const start = (transport: TransportName, options: LocalOptions = {}) =>
+  openServer({ in: placeOf[transport], commands, ...options });
+const connect = (served: TestServer, capabilities: object = withTasks) => served.client(revision, { capabilities });
 /** One server over each transport for all tests that look at nothing but their own tasks. */
-const shared = {
-  HTTP: shareAmongTests(() => start("HTTP")),
-  stdio: shareAmongTests(() => serve("stdio", { commands, sharesPipes: true })),
-};
+const shared = { HTTP: shareAmongTests(() => start("HTTP")), stdio: shareAmongTests(() => start("stdio")) };
 const share = (transport: TransportName) => shared[transport]();
 const open = async (transport: TransportName) => await connect(await share(transport));
 const call = (wire: WireClient, name: string, input: object = {}, more: object = {}) =>
@@ -216,8 +215,8 @@ describe("handles", () => {
   test.for(transports)(
     "tasks/get finds a task from the moment its handle arrives, also on another connection and in another process (%s)",
     async (transport) => {
-      const served = await start(transport);
-      const elsewhere = await start("stdio", { home: served.home });
+      const served = await start(transport, { store: "sqlite" });
+      const elsewhere = await start("stdio", { home: served.home, cwd: served.cwd, store: "sqlite" });
       const [wire, second, other] = await Promise.all([connect(served), connect(served), connect(elsewhere)]);
       await Promise.all([second, other].map((each) => each.request("tools/list")));
       for (let n = 0; n < 10; n++) {
@@ -469,7 +468,7 @@ describe("before there is a task", () => {
     "what a command asks before it starts goes by input_required, without a task; the answer gets the handle (%s)",
     async (transport) => {
       const served = await start(transport);
-      const [wire, listing] = await Promise.all([connect(served), served.connect({ revision: "2025-11-25" })]);
+      const [wire, listing] = await Promise.all([connect(served), served.client("2025-11-25")]);
       const { file, lines } = openTraces();
       const asked = bare(await call(wire, "ask_first", { file }));
       expect(asked).toMatchObject({ resultType: "input_required", requestState: expect.any(String) });
@@ -503,26 +502,25 @@ describe("before there is a task", () => {
   );
 
   test("a call that nobody declared long becomes a task after ten seconds, without starting again", async () => {
-    await Promise.all(
-      transports.map(async (transport) => {
-        const served = await start(transport);
-        const wire = await connect(served);
-        const { file, lines, release } = openTraces();
-        const before = performance.now();
-        const handle = bare(await call(wire, "work_late", { file }));
-        const waitedMs = performance.now() - before;
-        expect(handle, transport).toMatchObject({ resultType: "task", status: "working" });
-        // A timer may be a few milliseconds early; the upper bound is there against hanging.
-        expect(waitedMs).toBeGreaterThan(9_900);
-        expect(waitedMs).toBeLessThan(30_000);
-        expect(await reach(wire, handle.taskId, "working")).toMatchObject({ createdAt: handle.createdAt });
-        release();
-        expect(await reach(wire, handle.taskId, "completed")).toMatchObject({
-          result: { structuredContent: { data: { released: true } } },
-        });
-        expect(lines()).toEqual(["started", "released"]);
-      }),
-    );
+    for (const transport of transports) {
+      const clock = new FakeClock();
+      const wire = await connect(await start(transport, { clock }));
+      const { file, lines, release, shows } = openTraces();
+      let isAnswered = false;
+      const answer = call(wire, "work_late", { file }).finally(() => (isAnswered = true));
+      await shows("started");
+      await pass(clock, 9_990);
+      expect(isAnswered, transport).toBe(false);
+      await pass(clock, 10);
+      const handle = bare(await answer);
+      expect(handle, transport).toMatchObject({ resultType: "task", status: "working" });
+      expect(await reach(wire, handle.taskId, "working")).toMatchObject({ createdAt: handle.createdAt });
+      release();
+      expect(await reach(wire, handle.taskId, "completed")).toMatchObject({
+        result: { structuredContent: { data: { released: true } } },
+      });
+      expect(lines()).toEqual(["started", "released"]);
+    }
   });
 });
 
@@ -609,9 +607,9 @@ describe("subscriptions/listen with taskIds", () => {
   });
 
   test("ids that are unknown or somebody else's are left out of the acknowledgement, and nothing is heard of them", async () => {
-    const served = await start("HTTP");
-    const piped = await start("stdio", { home: served.home });
-    const stranger = await served.connect({ revision, capabilities: withTasks, isAnonymous: true });
+    const served = await start("HTTP", { store: "sqlite" });
+    const piped = await start("stdio", { home: served.home, cwd: served.cwd, store: "sqlite" });
+    const stranger = await served.client(revision, { capabilities: withTasks, isAnonymous: true });
     const theirs = openTraces();
     const foreign = await create(stranger, "work_hold", { file: theirs.file });
     for (const wire of [await connect(served), await connect(piped)]) {
@@ -685,7 +683,7 @@ describe("a store that fails", () => {
   test.for(transports)(
     "a store that fails is -32603 from every tasks method, and nothing of its inside is told (%s)",
     async (transport) => {
-      const served = await start(transport);
+      const served = await start(transport, { store: "sqlite" });
       const wire = await connect(served);
       const { file, release } = openTraces();
       const { taskId } = await create(wire, "work_hold", { file });
@@ -704,6 +702,7 @@ describe("a store that fails", () => {
 
   test("one that cannot even be opened is -32603 as well, with a sentence that names no path", async () => {
     const served = await start("stdio", {
+      store: "sqlite",
       env: { MEANWHILE_STORE: mkdtempSync(path.join(temporaryFolder(), "store-")) },
     });
     await refusesAll(await connect(served), "11111111-1111-4111-8111-111111111111", unopened);
@@ -714,15 +713,11 @@ describe("a store that fails", () => {
  * The SDK's client with ext-tasks on it, which answers questions with what was put down for them; both are gone after
  * the test.
  */
-async function connectV2(served: Served, answers: Readonly<Record<string, object>> = {}) {
+async function connectV2(served: TestServer, answers: Readonly<Record<string, object>> = {}) {
   const asked: string[] = [];
   const answer = (_method: string, { message }: Fields) => {
     asked.push(message);
     return answers[message] ?? { action: "cancel" };
   };
-  const target =
-    served.transport === "stdio"
-      ? { process: served.process }
-      : { url: served.url, headers: { authorization: `Bearer ${served.token()}` } };
-  return { ...(await connectExtTasks(target, { capabilities: { elicitation }, answer })), asked };
+  return { ...(await connectExtTasks(await served.target(), { capabilities: { elicitation }, answer })), asked };
 }
