@@ -52,41 +52,8 @@ export async function runInTerminal(
     isAsked = true;
   };
   try {
-    const name = entry.path.join(" ");
-    const { home, config, isDebug } = facts;
-    const questions = new AskedQuestions();
-    // A later attempt remembers the steps of an earlier one, as in a task.
-    const finished = new Map<string, string>();
-    const steps: Steps = {
-      get: (step) => finished.get(step),
-      keep: async (step, json) => void finished.set(step, json),
-      all: () => [...finished],
-    };
-    const run = (attempt: number) => {
-      const door = toDoor({ view, track, cancel, onAsk }, terminal, typed, isDebug);
-      return runCommand(entry.command, input, {
-        name,
-        clock: systemClock,
-        home,
-        config,
-        isDebug,
-        caller: localUser,
-        origin,
-        signals: [stop.signal],
-        door: questions.replayedBy(door),
-        attempt,
-        steps,
-      });
-    };
-    const sayRetry = (text: string) => view?.line(`${terminal.colors.yellow("!")} ${clean(text)}`);
-    const outcome = await runWithRetries({
-      name,
-      rules: rulesOf(entry.command),
-      clock: systemClock,
-      stopped: () => stop.signal,
-      run,
-      onRetry: sayRetry,
-    });
+    const stage = { view, track, cancel, onAsk };
+    const outcome = await runAttempts(entry, input, { typed, terminal, facts, stage, origin, stop: stop.signal });
     track.finish();
     view?.end();
     const code = await report(outcome, terminal, typed, entry);
@@ -97,6 +64,50 @@ export async function runInTerminal(
     view?.end();
     stopListening();
   }
+}
+
+interface Attempts {
+  readonly typed: TypedCommand;
+  readonly terminal: Terminal;
+  readonly facts: RunSurroundings;
+  readonly stage: Stage;
+  readonly origin: Origin;
+  readonly stop: AbortSignal;
+}
+
+/** Runs a command, and again after a failure as its `retry` says. Steps and answers outlive an attempt. */
+async function runAttempts(entry: CatalogEntry, input: unknown, attempts: Attempts): Promise<Outcome> {
+  const { typed, terminal, facts, stage, origin, stop } = attempts;
+  const name = entry.path.join(" ");
+  const { home, config, isDebug } = facts;
+  const questions = new AskedQuestions();
+  const finished = new Map<string, string>();
+  const steps: Steps = {
+    get: (step) => finished.get(step),
+    keep: async (step, json) => void finished.set(step, json),
+    all: () => [...finished],
+  };
+  return await runWithRetries({
+    name,
+    rules: rulesOf(entry.command),
+    clock: systemClock,
+    stopped: () => stop,
+    run: (attempt) =>
+      runCommand(entry.command, input, {
+        name,
+        clock: systemClock,
+        home,
+        config,
+        isDebug,
+        caller: localUser,
+        origin,
+        signals: [stop],
+        door: questions.replayedBy(toDoor(stage, terminal, typed, isDebug)),
+        attempt,
+        steps,
+      }),
+    onRetry: (text) => stage.view?.line(`${terminal.colors.yellow("!")} ${clean(text)}`),
+  });
 }
 
 /**
