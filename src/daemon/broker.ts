@@ -93,6 +93,12 @@ export class Broker {
     await within(systemClock, hangUpMs, closed);
   }
 
+  /** Stops listening and breaks every connection without a word, as the crash of its process does. */
+  breakAll(): void {
+    this.stopListening();
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
   /** Has every front look for its daemon again. Whoever is no front has no environment of its own, and stays. */
   sendOn(): void {
     for (const socket of this.#fronts.keys()) socket.write(toLine({ meanwhile: "moved" }));

@@ -46,6 +46,7 @@ export class Lifecycle {
   #isReplaced = false;
   #isExhausted = false;
   #idleSince: number | undefined;
+  #hasLeft = false;
   #cancelLook: (() => void) | undefined;
 
   /** Undefined when another daemon of this key is there. */
@@ -94,12 +95,21 @@ export class Lifecycle {
   /** Gives up socket, record and locks, so that another daemon can begin while this one ends its work. */
   leave(isNow = false): void {
     const { home, key, pid } = this.#options;
+    this.#hasLeft = true;
     this.#cancelLook?.();
     this.#broker?.stopListening();
     this.#tidy(() => this.#ownSocket.remove());
     this.#tidy(() => removeRecord(home, key, pid));
     for (const lock of this.#locks.splice(0)) lock.release();
     this.#left.resolve({ isNow });
+  }
+
+  /** Ends as in a crash: breaks all connections and frees the locks as the system would; socket and record stay. */
+  abandon(): void {
+    this.#hasLeft = true;
+    this.#cancelLook?.();
+    this.#broker?.breakAll();
+    for (const lock of this.#locks.splice(0)) lock.release();
   }
 
   /**
@@ -120,6 +130,7 @@ export class Lifecycle {
   }
 
   #look(): void {
+    if (this.#hasLeft) return;
     this.#cancelLook = this.#options.clock.after(lookMs, () => {
       this.#check().then(
         (isStaying) => {

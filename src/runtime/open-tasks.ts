@@ -34,6 +34,10 @@ export interface OpenTasksOptions {
   readonly dispatcher?: Dispatcher;
   /** What this process has of the variables that the project's code reads. Default: what the settings say. */
   readonly environment?: () => EnvironmentMarks;
+  /** Default false. True: the runtime can be killed, for tests; each use of the store then takes one more call. */
+  readonly isKillable?: boolean | undefined;
+  /** Default true. False: isolated commands, and tasks whose worker has crashed, run in this process too; for tests. */
+  readonly startsChildren?: boolean | undefined;
 }
 
 /** Opens the tasks of a home, or of who has none, with the commands that are ours and run in processes of their own. */
@@ -58,7 +62,7 @@ export async function openTasks(settings: Settings | HomelessSettings, options: 
     createWorkerName,
     isDead: (worker) => isKnownDead(worker, { isOneMachine: !isAcrossMachines(settings.store) }),
     ...(settings.home !== undefined && { concurrency: settings.concurrency, worksHere: settings.worksHere }),
-    ...createIsolations(clock, log),
+    ...(options.startsChildren !== false && createIsolations(clock, log)),
   });
   return { ...tasks, createWorker: (find) => tasks.createWorker((name) => find(name) ?? ownCommand(name)) };
 }

@@ -30,6 +30,8 @@ export interface RuntimeCore {
    * works on then.
    */
   close(graceMs: number): Promise<{ readonly waiting: number }>;
+  /** Ends as in a crash, see `ServedTasks.kill`. Needs `isKillable`. */
+  kill(): Promise<void>;
 }
 
 /** The same for a project of this user's. */
@@ -55,6 +57,10 @@ export interface RuntimeParts {
   readonly dispatcher?: Dispatcher;
   /** What this process has of the variables that the project's code reads. Default: what the settings say. */
   readonly environment?: () => EnvironmentMarks;
+  /** See `OpenTasksOptions`. */
+  readonly isKillable?: boolean | undefined;
+  /** See `OpenTasksOptions`. */
+  readonly startsChildren?: boolean | undefined;
 }
 
 export async function openRuntime(settings: Settings, parts: RuntimeParts = {}): Promise<Runtime> {
@@ -112,7 +118,13 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
     serving.close();
     return { waiting };
   };
-  return { catalog, serving, tasks, clock, log, close };
+  const kill = async () => {
+    const killed = tasks.kill();
+    catalog.close();
+    serving.close();
+    await killed;
+  };
+  return { catalog, serving, tasks, clock, log, close, kill };
 }
 
 async function openSources(

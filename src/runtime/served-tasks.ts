@@ -4,6 +4,7 @@ import type { Catalog } from "../command/catalog.ts";
 import { isStoreError } from "../errors.ts";
 import type { HomelessSettings, Settings } from "../settings/settings.ts";
 import { type Store, storeExists } from "../store/open.ts";
+import { markKilled } from "../system/worker-name.ts";
 import type { Calls } from "../task/calls.ts";
 import type { CommandStats } from "../task/history.ts";
 import type { SharedState } from "../task/shared-state.ts";
@@ -11,6 +12,7 @@ import { isTerminal, liveStatuses } from "../task/task.ts";
 import type { Tasks } from "../task/tasks.ts";
 import type { Worker } from "../task/worker.ts";
 import type { OpenTasksOptions } from "./open-tasks.ts";
+import type { SeverableStore } from "./severable-store.ts";
 
 interface Opened {
   readonly tasks: Tasks;
@@ -27,6 +29,8 @@ export class ServedTasks {
   #calls: Calls | undefined;
   #onClosing: (() => Promise<void>) | undefined;
   #worker: Worker | undefined;
+  /** Only where the runtime can be killed. */
+  #severable: SeverableStore | undefined;
   /** The clock by which tasks are told of: the store's, once that is open. */
   readonly clock: Clock;
 
@@ -107,6 +111,23 @@ export class ServedTasks {
     return live.filter((task) => !isTerminal(task) && task.lease === undefined).length;
   }
 
+  /**
+   * Ends as the crash of a process does, as far as the process can go on: nothing more is written, runs are stopped,
+   * leases stay. Needs `isKillable`.
+   */
+  async kill(): Promise<void> {
+    this.#severable?.sever();
+    const opened = await this.#opened?.catch(() => undefined);
+    // A store that was opened meanwhile is not in use yet.
+    this.#severable?.sever();
+    if (opened !== undefined) {
+      opened.tasks.sweeper.stop();
+      await opened.worker.kill();
+      markKilled(opened.worker.name);
+    }
+    await this.#severable?.close();
+  }
+
   async #openCalls(): Promise<Calls> {
     const { tasks, worker } = await this.#open();
     this.#calls ??= tasks.createCalls(worker);
@@ -145,10 +166,15 @@ export class ServedTasks {
   }
 
   async #openStoreOnce(): Promise<Store> {
-    const { store, clock, log } = this.#options;
+    const { store, clock, log, isKillable = false } = this.#options;
     if (store !== undefined) return store;
     const { openNodeStore } = await import("./open-node-store.ts");
-    return await openNodeStore(this.#settings, { ...(clock && { clock }), ...(log && { log }), isPatient: true });
+    const options = { ...(clock && { clock }), ...(log && { log }), isPatient: true };
+    const opened = await openNodeStore(this.#settings, options);
+    if (!isKillable) return opened;
+    const { makeSeverable } = await import("./severable-store.ts");
+    this.#severable = makeSeverable(opened);
+    return this.#severable.store;
   }
 
   async #openOnce(): Promise<Opened> {

@@ -205,6 +205,9 @@ function refusalOfSocket(name: string): string | undefined {
   return undefined;
 }
 
+/** How many sockets this process has opened: each is bound under a name of its own first. */
+let opened = 0;
+
 class SocketFile implements OwnSocket {
   readonly #name: string;
   readonly #folder: string;
@@ -221,7 +224,7 @@ class SocketFile implements OwnSocket {
     if (refusal !== undefined) throw new RuntimeError("HOME_UNUSABLE", `Cannot listen: ${refusal}.`);
     // Node removes the name that it listened on when it closes, whoever's socket is there by then: so that is a name of
     // our own.
-    const aside = path.join(path.dirname(this.#name), String(process.pid));
+    const aside = path.join(path.dirname(this.#name), `${process.pid}.${opened++}`);
     rmSync(aside, { force: true });
     await listen(aside);
     chmodSync(aside, 0o600);

@@ -21,12 +21,21 @@ export function createWorkerName(on: System = system): string {
   return [hostname(), on.bootId(), process.pid, on.ownStart() ?? "-", on.pidNamespace(), id].join("|");
 }
 
+/** Workers of this process that ended without a shutdown, while the process goes on. */
+const killedHere = new Set<string>();
+
+/** Has `isKnownDead` return true for a worker of this process: a test has killed it, and the process still runs. */
+export function markKilled(worker: string): void {
+  killedHere.add(worker);
+}
+
 /**
  * True only when the worker ran on this machine and its process is gone; false whenever that cannot be known. Where
  * machines share a store two of them may have one name, so that only the same boot is certainly the same machine.
  */
 export function isKnownDead(worker: string, given: { on?: System; isOneMachine?: boolean } = {}): boolean {
   const { on = system, isOneMachine = true } = given;
+  if (killedHere.has(worker)) return true;
   const name = parse(worker);
   if (name === undefined || name.host !== hostname()) return false;
   // Where it cannot be read, it is the same on all.

@@ -222,6 +222,19 @@ export class Worker {
     await this.#halt(graceMs);
   }
 
+  /**
+   * Ends as in a crash, for a server that a test kills in its own process: stops every run and the renewal of leases,
+   * and waits for nothing. The store must be severed first, or runs would still be settled.
+   */
+  async kill(): Promise<void> {
+    this.#leaving.begin();
+    this.#isStarted = false;
+    this.#stopListening?.();
+    this.#cancelPoll?.();
+    for (const attempt of this.#all()) attempt.stop(new ShuttingDown());
+    await this.#stopHeartbeat?.();
+  }
+
   async #halt(graceMs: number): Promise<void> {
     this.#isStarted = false;
     this.#stopListening?.();
