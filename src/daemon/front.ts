@@ -1,8 +1,9 @@
 import { execFile } from "node:child_process";
 import { existsSync, watch } from "node:fs";
 import path from "node:path";
+import type { Readable, Writable } from "node:stream";
 import { RuntimeError, UsageError } from "../errors.ts";
-import { ensureSalt, type Home, openHome, readConfigText, readSalt } from "../paths.ts";
+import { ensureSalt, type Home, openHome, type ProcessEnvironment, readConfigText, readSalt } from "../paths.ts";
 import { thisProgram } from "../program/program.ts";
 import {
   commandSources,
@@ -31,13 +32,33 @@ import { nobodys } from "../system/child-environment.ts";
 import { readAnswers } from "./carry/kept-answers.ts";
 import { Pump } from "./carry/pump.ts";
 import { reachDaemon } from "./reach/connect.ts";
-import type { DaemonAddress } from "./reach/start.ts";
+import type { DaemonAddress, Launched } from "./reach/start.ts";
 import { DaemonUnreachable, KeyOutdated, refuseGone } from "./reach/unreachable.ts";
 
 /**
- * `meanwhile serve` over stdio: finds out which daemon serves this project, connects to it or starts it, and carries
- * lines. Hosts start and kill one of these per session, sometimes two, so it loads next to nothing and keeps no work.
+ * The stdio proxy (`meanwhile serve` over stdio): finds or starts the daemon of this project and forwards MCP messages
+ * between the host and the daemon. Hosts start one per session and may kill it at any time, so it imports little.
  */
+
+/** Where a daemon is looked for, and how it is started. */
+export interface DaemonPlace {
+  readonly cwd: string;
+  readonly env: ProcessEnvironment;
+  /** Starts a daemon with these flags. Default: in a process of its own. */
+  readonly launch?: (flags: ProjectFlags, address: DaemonAddress) => Launched;
+}
+
+/** What a stdio proxy has of its process. */
+export interface ProxyContext extends DaemonPlace {
+  readonly stdin: Readable;
+  readonly stdout: Writable;
+  readonly stderr: { write(text: string): unknown };
+  /** The folder in which the host has started the process; `cwd` may be another one, see `-C`. Default: `cwd`. */
+  readonly startedIn?: string | undefined;
+}
+
+/** This process, read when it is asked: tests and `-C` change its folder. */
+const ownPlace = (): DaemonPlace => ({ cwd: process.cwd(), env: process.env });
 
 /** The project's config cannot be read; the sentence says why. */
 class ConfigUnreadable extends DaemonUnreachable {
@@ -53,10 +74,15 @@ class ConfigUnreadable extends DaemonUnreachable {
 /** Code that takes longer to say what it says is not waited for. */
 const readLimitMs = 15_000;
 
-/** What was typed, when it asks for a front and nothing else; undefined leaves it to the command line proper. */
-export function readFrontWords(words: readonly string[]): ProjectFlags | undefined {
-  const wrap =
-    thisProgram.authors === undefined ? readWrapWords(words, process.cwd(), readWrapVariables(process.env)) : undefined;
+/**
+ * Parses the arguments of `serve` and `wrap` over stdio. Returns undefined for all other arguments; the full CLI parses
+ * those.
+ */
+export function readFrontWords(
+  words: readonly string[],
+  { cwd, env }: DaemonPlace = ownPlace(),
+): ProjectFlags | undefined {
+  const wrap = thisProgram.authors === undefined ? readWrapWords(words, cwd, readWrapVariables(env)) : undefined;
   if (wrap !== undefined) return { wrap };
   const commands: string[] = [];
   let isServe = false;
@@ -77,34 +103,43 @@ export function readFrontWords(words: readonly string[]): ProjectFlags | undefin
   return { ...(commands.length > 0 && { commands }), ...(bundled !== undefined && { bundled }) };
 }
 
-/** Serves this process's stdin and stdout until the client hangs up; the exit code. */
+/** Serves MCP on this process's stdin and stdout until the client disconnects. Returns the exit code. */
 export async function runFront(flags: ProjectFlags, startedIn?: string): Promise<number> {
-  // Work lives in the daemon, so whatever ends us ends nothing else.
+  // All runs are in the daemon, so this process can exit on any signal.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => process.exit(0));
   setImmediate(stayLean);
+  const { stdin, stdout, stderr } = process;
+  return await proxyStdio(flags, { ...ownPlace(), stdin, stdout, stderr, startedIn });
+}
+
+/** The stdio proxy on given streams: returns the exit code when the client has disconnected. */
+export async function proxyStdio(flags: ProjectFlags, context: ProxyContext): Promise<number> {
+  const { stdin, stdout, stderr, env, cwd, startedIn } = context;
+  let stopWatching = () => {};
   try {
-    openHome(process.env);
-    refuseUnset(flags);
-    // A project that comes later is somebody else's, until a person serves it: the session stays with what was there.
-    let scope = scopeOf(flags);
-    // What is wrapped works where `-C` leads; a project is told where its session works.
-    const folder = sessionFolder(flags.wrap === undefined ? startedIn : process.cwd());
+    const home = openHome(env);
+    refuseUnset(flags, env);
+    // Fixed at the start of the session: commands that appear in the folder later may come from another user and are
+    // not loaded. `meanwhile new` is the exception, see watchForProject.
+    let scope = scopeOf(flags, context);
+    // `wrap` uses the folder given by `-C`; a project uses the folder in which the host started this process.
+    const folder = sessionFolder({ cwd, home, startedIn: flags.wrap === undefined ? startedIn : cwd });
     let isHomeKnown = false;
-    let said = "";
+    let lastError = "";
     const reach = async () => {
       const socket = await atAddress(
         { ...flags, ...(scope !== undefined && { scope }) },
         (address) => reachDaemon(address, folder, () => standIn(address)),
-        isHomeKnown,
+        { isHomeKnown, place: context },
       );
       isHomeKnown = true;
-      said = "";
+      lastError = "";
       return socket;
     };
-    // What lasts is said once.
+    // A repeated error is printed once.
     const onUnreachable = ({ message }: Error) => {
-      if (message !== said) process.stderr.write(`✗ ${cleanLines(message)}\n`);
-      said = message;
+      if (message !== lastError) stderr.write(`✗ ${cleanLines(message)}\n`);
+      lastError = message;
     };
     let hasLooked = false;
     const standIn = async ({ home, key }: DaemonAddress) => {
@@ -112,9 +147,9 @@ export async function runFront(flags: ProjectFlags, startedIn?: string): Promise
       hasLooked = true;
       if (find !== undefined) await pump.standIn(find);
     };
-    const pump = new Pump({ input: process.stdin, output: process.stdout, reach, onUnreachable });
+    const pump = new Pump({ input: stdin, output: stdout, reach, onUnreachable });
     if (scope === "pack")
-      watchForProject(() => {
+      stopWatching = watchForProject(context, () => {
         scope = "folders";
         pump.moveOn();
       });
@@ -122,57 +157,76 @@ export async function runFront(flags: ProjectFlags, startedIn?: string): Promise
     return 0;
   } catch (error) {
     const isKnown = error instanceof DaemonUnreachable || error instanceof UsageError || error instanceof RuntimeError;
-    process.stderr.write(`✗ ${cleanLines((isKnown ? (error as Error).message : (error as Error).stack) ?? "")}\n`);
+    stderr.write(`✗ ${cleanLines((isKnown ? (error as Error).message : (error as Error).stack) ?? "")}\n`);
     if (error instanceof ConfigUnreadable) return error.exitCode;
     return error instanceof UsageError ? 2 : 70;
+  } finally {
+    stopWatching();
   }
 }
 
-/** What is wrapped could never be reached without its variables; an upstream of a project is one among others. */
-function refuseUnset({ wrap }: ProjectFlags): void {
-  const unset = wrap === undefined ? undefined : unsetVariable(wrap.upstreams, process.env);
+/**
+ * Throws if the server of `wrap` needs an environment variable that is not set. Not checked for the upstreams of a
+ * project, which can be served without one of them.
+ */
+function refuseUnset({ wrap }: ProjectFlags, env: ProcessEnvironment): void {
+  const unset = wrap === undefined ? undefined : unsetVariable(wrap.upstreams, env);
   if (unset !== undefined) throw new UsageError(unset);
 }
 
 /**
- * Where the session works: where its host has started us, or, for programs with a window, which start their servers in
- * `/`, where `-C` leads.
+ * Returns the session's working folder: the folder in which the host started this process. Desktop apps start servers
+ * in the file system's root; then it is the folder given by `-C`. Undefined if it is the home folder of Meanwhile.
  */
-function sessionFolder(startedIn = process.cwd()): string | undefined {
-  const isNowhere = startedIn === path.parse(startedIn).root;
-  const folder = isNowhere ? process.cwd() : startedIn;
-  return folder === openHome(process.env).folder ? undefined : folder;
+function sessionFolder({
+  cwd,
+  home,
+  startedIn = cwd,
+}: {
+  readonly cwd: string;
+  readonly home: Home;
+  readonly startedIn: string | undefined;
+}): string | undefined {
+  const isFileSystemRoot = startedIn === path.parse(startedIn).root;
+  const folder = isFileSystemRoot ? cwd : startedIn;
+  return folder === home.folder ? undefined : folder;
 }
 
-/** How much of the working folder is there to be served, now. */
-function scopeOf(flags: ProjectFlags): ProjectScope | undefined {
-  const cwd = process.cwd();
+/**
+ * Returns which part of the working folder may be served: undefined for all of it, `folders` for its commands without a
+ * config file, `pack` for nothing.
+ */
+function scopeOf(flags: ProjectFlags, { cwd, env }: DaemonPlace): ProjectScope | undefined {
   if (flags.wrap !== undefined || thisProgram.authors !== undefined) return undefined;
   if (findConfigFile(cwd) !== undefined) return undefined;
-  return hasOwnFolders(commandSources(cwd, readUserConfig(openHome(process.env)), flags)) ? "folders" : "pack";
+  return hasOwnFolders(commandSources(cwd, readUserConfig(openHome(env)), flags)) ? "folders" : "pack";
 }
 
-/** Where there is no project yet, `meanwhile new` makes one, and the session goes on with that project's daemon. */
-function watchForProject(onProject: () => void): void {
-  const cwd = process.cwd();
-  const home = openHome(process.env);
+/**
+ * Calls `onProject` when `meanwhile new` creates a project in a folder that had none. If something else creates one,
+ * prints a hint to restart the server. The function that is returned stops the watching.
+ */
+function watchForProject({ cwd, env, stderr }: ProxyContext, onProject: () => void): () => void {
+  const home = openHome(env);
   const folder = path.join(cwd, "commands");
-  let isTold = false;
+  let hasPrintedHint = false;
   try {
     const watcher = watch(cwd, { persistent: false }, () => {
       if (isMade(home, folder)) {
         watcher.close();
         onProject();
-      } else if (!isTold && (existsSync(folder) || hasConfigFile(cwd))) {
-        isTold = true;
-        process.stderr.write(
+      } else if (!hasPrintedHint && (existsSync(folder) || hasConfigFile(cwd))) {
+        hasPrintedHint = true;
+        stderr.write(
           `! ${cwd} has become a project after this server started, so nothing in it is loaded; start the server again to serve it.\n`,
         );
       }
     });
     watcher.on("error", () => watcher.close());
+    return () => watcher.close();
   } catch {
-    // A folder that cannot be watched gets its project with the next session.
+    // The folder cannot be watched: the project is served from the next session on.
+    return () => {};
   }
 }
 
@@ -186,45 +240,46 @@ function stayLean(): void {
 }
 
 /**
- * Does something with the daemon's address, and again when the daemon finds that the config says, or the code reads,
- * something else by now.
+ * Calls `act` with the daemon's address. Calls it once more with a new address if the daemon answers that the config or
+ * the variables that the code reads have changed.
  */
 export async function atAddress<T>(
   flags: ProjectFlags,
   act: (address: DaemonAddress) => Promise<T>,
-  isHomeKnown = false,
+  { isHomeKnown = false, place = ownPlace() }: Pick<Knowledge, "isHomeKnown" | "place"> = {},
 ): Promise<T> {
-  const address = await addressOf(flags, { isHomeKnown });
+  const address = await addressOf(flags, { isHomeKnown, place });
   try {
     return await act(address);
   } catch (error) {
     if (!(error instanceof KeyOutdated)) throw error;
-    const configFile = findConfigFile(process.cwd(), flags);
-    // What code said depends on more than its own text: files that it imports, and variables.
+    const configFile = findConfigFile(place.cwd, flags);
+    // A config that is code may also depend on imported files and variables, so its stored values are deleted.
     if (configFile !== undefined) forgetConfig(address.home, configFile);
-    return await act(await addressOf(flags, { names: error.names, isHomeKnown }));
+    return await act(await addressOf(flags, { names: error.names, isHomeKnown, place }));
   }
 }
 
 interface Knowledge {
-  /** False: no code is run, and nothing is written. */
+  /** Default true. False: do not run a config that is code, and do not write files. */
   readonly mayLoad?: boolean;
   /**
-   * The variables that make another daemon, as a daemon told them; without, as they were when the project was last
-   * loaded.
+   * Names of the variables that are part of the daemon key, as reported by a daemon. Default: the names in the config,
+   * and the names stored when the project was last loaded.
    */
   readonly names?: readonly string[] | undefined;
-  /** The home has been there before. */
+  /** True if the home folder existed earlier in this session: then a missing one is an error and is not created. */
   readonly isHomeKnown?: boolean;
+  /** Default: this process. */
+  readonly place?: DaemonPlace;
 }
 
-/** Where this project's daemon is, and how it is started. */
+/** Returns how to connect to this project's daemon, and how to start it. */
 export async function addressOf(
   flags: ProjectFlags,
-  { mayLoad = true, names: told, isHomeKnown = false }: Knowledge = {},
+  { mayLoad = true, names: told, isHomeKnown = false, place = ownPlace() }: Knowledge = {},
 ): Promise<DaemonAddress> {
-  const cwd = process.cwd();
-  const { env } = process;
+  const { cwd, env, launch } = place;
   const home = openHome(env);
   refuseGone(home, isHomeKnown);
   const configFile = findConfigFile(cwd, flags);
@@ -234,7 +289,7 @@ export async function addressOf(
   const said =
     configFile === undefined
       ? pickUpstreams(thisProgram.parts.settings)
-      : await readProjectConfig(home, configFile, mayLoad ? words : undefined);
+      : await readProjectConfig(home, configFile, mayLoad ? { words, cwd, env } : undefined);
   const config = { ...users, ...(own !== undefined && { env: own }), ...said };
   const upstreams = flags.wrap?.upstreams ?? { ...users.upstreams, ...said.upstreams };
   const sources = commandSources(cwd, config, flags);
@@ -255,9 +310,10 @@ export async function addressOf(
     },
     session: Object.keys(upstreams).length === 0 ? undefined : sessionEnvironment(env),
     host: env[thisProgram.variable("HOST")]?.trim() || undefined,
-    // With room for what it allocates, a fifth less of its start goes into collecting garbage.
+    // A larger young generation: 20 % less garbage collection while the daemon starts.
     command: [process.execPath, "--min-semi-space-size=16", executable(), ...words, "_daemon", "--report"],
     cwd,
+    launch: launch === undefined ? undefined : (address) => launch(flags, address),
     isHomeKnown,
   };
 }
@@ -267,29 +323,31 @@ function readUserConfig(home: Home): ProjectConfig {
   return existsSync(home.configFile) ? pick(readJson(home.configFile)) : {};
 }
 
+/** How a config that is code is run. */
+interface ConfigRun extends Pick<DaemonPlace, "cwd" | "env"> {
+  readonly words: readonly string[];
+}
+
 /**
- * JSON is read here. Code has to be run, which takes longer than everything else, so what it said counts until its text
- * changes. Without the words that run it, it is not run.
+ * Reads the project's config. A JSON file is read in this process. A config that is code is run in a child process, and
+ * the result is stored until the text of the file changes. Without `run`, code is not run: throws if the stored result
+ * is missing or outdated.
  */
-async function readProjectConfig(
-  home: Home,
-  file: string,
-  words: readonly string[] | undefined,
-): Promise<ProjectConfig> {
+async function readProjectConfig(home: Home, file: string, run: ConfigRun | undefined): Promise<ProjectConfig> {
   if (file.endsWith(".json")) return pick(readJson(file));
   const stored = readStoredConfig(home, file);
   if (stored?.isCurrent === true) return pick(stored.said);
-  if (words === undefined) throw new DaemonUnreachable(unloadedNotice(file, stored !== undefined));
-  return pick(JSON.parse(await askProject(file, words)));
+  if (run === undefined) throw new DaemonUnreachable(unloadedNotice(file, stored !== undefined));
+  return pick(JSON.parse(await askProject(file, run)));
 }
 
-/** Has another process of ours load the config, and ends it with us. */
-function askProject(file: string, words: readonly string[]): Promise<string> {
+/** Loads the config in a child process and returns its settings as JSON. Kills the child when this process exits. */
+function askProject(file: string, { words, cwd, env }: ConfigRun): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = execFile(
       process.execPath,
       [executable(), ...words, "_project"],
-      { timeout: readLimitMs, killSignal: "SIGKILL" },
+      { timeout: readLimitMs, killSignal: "SIGKILL", cwd, env },
       (error, stdout, stderr) => {
         process.off("exit", end);
         if (error === null) return resolve(stdout);

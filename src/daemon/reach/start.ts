@@ -10,6 +10,19 @@ import { system } from "../../system/system.ts";
 import { type DaemonRecord, readRecord } from "../record.ts";
 import { DaemonUnreachable, KeyOutdated, refuseGone } from "./unreachable.ts";
 
+/** A daemon that is starting. */
+export interface Launched {
+  /**
+   * What the daemon reports: `ready`, `taken`, `another` with the names of the variables in its key, or `failed` with a
+   * sentence. Empty when it ended without a word.
+   */
+  readonly said: Promise<string>;
+  /** No more is read of what it reports. */
+  close(): void;
+  /** Kills a daemon that takes too long to start. */
+  kill(): void;
+}
+
 export interface DaemonAddress {
   readonly home: Home;
   readonly key: string;
@@ -25,6 +38,8 @@ export interface DaemonAddress {
   readonly command: readonly [string, ...string[]];
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
+  /** Starts the daemon. Default: in a process of its own. */
+  readonly launch?: ((address: DaemonAddress) => Launched) | undefined;
   /** The home has been there: where it is not, it was taken away, and is not made. */
   readonly isHomeKnown?: boolean;
 }
@@ -94,16 +109,31 @@ function readPid(file: string): number | undefined {
   }
 }
 
-/** Starts the daemon in a session of its own and resolves when it listens, or another does. */
+/** Starts the daemon and resolves when it listens, or another does. */
 async function startDaemon(address: DaemonAddress): Promise<void> {
-  const {
-    home,
-    command: [program, ...words],
-    env,
-    cwd,
-  } = address;
+  const { home, launch = spawnDaemon } = address;
   refuseGone(home, address.isHomeKnown);
   prepareHome(home);
+  const launched = launch(address);
+  const said = await within(systemClock, startLimitMs, launched.said, () => "late");
+  launched.close();
+  if (said.startsWith("failed ")) throw new DaemonUnreachable(said.slice("failed ".length).trim());
+  if (said.startsWith("another ")) throw new KeyOutdated(JSON.parse(said.slice("another ".length)) as string[]);
+  if (said === "late") {
+    launched.kill();
+    const what = `The daemon has not started within ${startLimitMs / 1000} s`;
+    throw new DaemonUnreachable(`${what}; see ${home.daemonLog}, or serve with --in-process.`, {
+      forClients: `${what}; its log says why.`,
+    });
+  }
+  if (said === "") {
+    const what = "The daemon ended while it started";
+    throw new DaemonUnreachable(`${what}; see ${home.daemonLog}.`, { forClients: `${what}; its log says why.` });
+  }
+}
+
+/** Starts the daemon as a process in a session of its own, which outlives this process. */
+function spawnDaemon({ home, command: [program, ...words], env, cwd }: DaemonAddress): Launched {
   const log = openLogFile(home.daemonLog);
   const child = spawn(program, words, {
     detached: true,
@@ -114,29 +144,15 @@ async function startDaemon(address: DaemonAddress): Promise<void> {
   });
   closeSync(log);
   child.unref();
-  const report = child.stdio[3] as Readable & { unref(): void };
-  const reported = new Promise<string>((resolve) => {
+  const report = child.stdio[3] as Readable;
+  const said = new Promise<string>((resolve) => {
     let text = "";
     report.on("data", (chunk: Buffer) => (text += chunk.toString("utf8")));
     report.on("error", () => resolve(text));
     report.on("close", () => resolve(text));
     child.on("error", (error) => resolve(`failed ${error.message}`));
   });
-  const said = await within(systemClock, startLimitMs, reported, () => "late");
-  report.destroy();
-  if (said.startsWith("failed ")) throw new DaemonUnreachable(said.slice("failed ".length).trim());
-  if (said.startsWith("another ")) throw new KeyOutdated(JSON.parse(said.slice("another ".length)) as string[]);
-  if (said === "late") {
-    child.kill("SIGKILL");
-    const what = `The daemon has not started within ${startLimitMs / 1000} s`;
-    throw new DaemonUnreachable(`${what}; see ${home.daemonLog}, or serve with --in-process.`, {
-      forClients: `${what}; its log says why.`,
-    });
-  }
-  if (said === "") {
-    const what = "The daemon ended while it started";
-    throw new DaemonUnreachable(`${what}; see ${home.daemonLog}.`, { forClients: `${what}; its log says why.` });
-  }
+  return { said, close: () => void report.destroy(), kill: () => void child.kill("SIGKILL") };
 }
 
 /** The daemon itself puts aside what is too long. */
