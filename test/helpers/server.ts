@@ -19,6 +19,7 @@ import type { Store } from "../../src/store/open.ts";
 import type { Engine } from "../../src/task/engine.ts";
 import { serveHttp } from "../../src/transport/http/http-door.ts";
 import { isModern, legacyRevision, modernRevision } from "../../src/wire/revisions.ts";
+import { DaemonHomeHere } from "./daemon-here.ts";
 import { type FakeClock, settled } from "./fake-clock.ts";
 import { cleanUp, temporaryFolder, writeFiles } from "./home.ts";
 import { killNine, type Started, startHttp, startMeanwhile } from "./meanwhile.ts";
@@ -30,6 +31,7 @@ export type Transport = "stdio" | "http";
  * Where the server runs.
  * - `memory`: in the test's process. Clients are connected by linked streams.
  * - `http`: in the test's process. Clients are connected by HTTP on 127.0.0.1.
+ * - `daemon`: in the test's process, behind a daemon. Clients are connected by stdio proxies.
  * - `process`: `bin/meanwhile.cjs` in child processes, in test/system only. Each stdio client has its own child process;
  *   all HTTP clients share one.
  */
@@ -123,6 +125,11 @@ export interface LocalServer extends TestServer {
   openPipes(): Pipes;
 }
 
+/** A server behind a daemon in the test's process. It has no HTTP endpoint. */
+export interface DaemonServer extends TestServer {
+  readonly daemons: DaemonHomeHere;
+}
+
 /** A server in child processes. */
 export interface ProcessServer extends TestServer {
   readonly children: readonly Started[];
@@ -133,6 +140,7 @@ export interface ProcessServer extends TestServer {
 interface Places {
   readonly memory: { readonly options: LocalOptions; readonly server: LocalServer };
   readonly http: { readonly options: LocalOptions; readonly server: LocalServer };
+  readonly daemon: { readonly options: ServerOptions & Pick<LocalOptions, "clock">; readonly server: DaemonServer };
   readonly process: { readonly options: ServerOptions; readonly server: ProcessServer };
 }
 
@@ -148,10 +156,11 @@ export async function openServer<P extends Place>(
   return await openers[options.in]({ ...options, home, cwd });
 }
 
-/** The places. A server behind a daemon is one more row. */
+/** The places. */
 const openers: { readonly [P in Place]: (options: Places[P]["options"] & Folders) => Promise<Places[P]["server"]> } = {
   memory: (options) => openLocal(options, "stdio"),
   http: (options) => openLocal(options, "http"),
+  daemon: openDaemon,
   process: openProcess,
 };
 
@@ -219,6 +228,31 @@ async function openLocal(options: LocalOptions & Folders, usual: Transport): Pro
   const target = async ({ over = usual, ...who }: ClientOptions = {}): Promise<Target> =>
     over === "stdio" ? { pipes: openPipes() } : { url: await url(), headers: headersOf(who, token) };
   return { ...facts, target, runtime, settings, openPipes, client: connecting(target, { wait }), engine: () => opened };
+}
+
+async function openDaemon(options: Places["daemon"]["options"] & Folders): Promise<DaemonServer> {
+  const { home, cwd, env = {}, clock, commands = {} } = options;
+  const folders = foldersOf(options);
+  const words = ["--no-bundled", ...folders.flatMap((folder) => ["--commands", folder])];
+  const daemons = new DaemonHomeHere({
+    ...{ home, cwd, env },
+    parts: {
+      ...(clock !== undefined && { clock }),
+      ...(folders.length === 0 && { sources: [toSource(commands as Readonly<Record<string, Command>>)] }),
+    },
+  });
+  const wait = <T>(promise: Promise<T>) => (clock === undefined ? promise : settled(clock, promise));
+  const url = () => Promise.reject(new Error("A daemon has no HTTP endpoint."));
+  const target = async ({ over = "stdio" }: ClientOptions = {}): Promise<Target> =>
+    over === "stdio" ? { pipes: daemons.openProxy({ words }) } : await url();
+  return {
+    ...{ home, cwd, url, target, daemons },
+    token: () => readFileSync(path.join(home, "token"), "utf8").trim(),
+    client: connecting(target, { wait }),
+    async close() {
+      await wait(Promise.all(daemons.daemons.map((daemon) => daemon.stop({ isNow: true }))));
+    },
+  };
 }
 
 async function openProcess(options: ServerOptions & Folders): Promise<ProcessServer> {

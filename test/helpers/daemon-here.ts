@@ -1,0 +1,170 @@
+import { appendFileSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { PassThrough } from "node:stream";
+import { expect } from "vitest";
+import { Daemon, takeStart, toReport } from "../../src/daemon/daemon.ts";
+import { addressOf, type ProxyContext, proxyStdio, readFrontWords } from "../../src/daemon/front.ts";
+import type { DaemonAddress, Launched } from "../../src/daemon/reach/start.ts";
+import { messageOf } from "../../src/errors.ts";
+import type { ProjectFlags } from "../../src/project/project.ts";
+import type { RuntimeParts } from "../../src/runtime/runtime.ts";
+import { ownCommands } from "./daemon.ts";
+import { cleanUp, temporaryFolder, writeFiles } from "./home.ts";
+import type { Pipes } from "./server.ts";
+import { overStreams, WireClient, type WireOptions } from "./wire.ts";
+
+/** Higher than any process ID of Linux, macOS or Windows that a test meets: no process has it. */
+let nextPid = 1_000_000_000;
+
+export interface DaemonHomeOptions {
+  /** The project's `meanwhile.config.json`. */
+  readonly config?: object;
+  readonly env?: Readonly<Record<string, string>>;
+  /** For every daemon of this home. */
+  readonly parts?: RuntimeParts;
+  /** Default: a new folder, which is made with the first daemon. */
+  readonly home?: string;
+  /** Default: a new project. */
+  readonly cwd?: string;
+}
+
+export interface ProxyOptions extends Partial<WireOptions> {
+  /** Words after `serve`. Default: the commands in test/fixtures, without the bundled ones. */
+  readonly words?: readonly string[];
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A stdio proxy in the test's process. */
+export interface ProxyHere extends Pipes {
+  readonly stdin: PassThrough;
+  readonly stdout: PassThrough;
+  readonly stderr: () => string;
+  /** Resolves with the exit code. */
+  readonly exited: Promise<number>;
+}
+
+/**
+ * A home whose daemons and stdio proxies run in the test's process. A proxy starts the daemon where none runs, as
+ * `meanwhile serve` does. Each daemon has a `pid` of its own, which is no process. After the test all daemons are
+ * killed.
+ */
+export class DaemonHomeHere {
+  readonly cwd: string;
+  readonly home: string;
+  readonly #env: Readonly<Record<string, string | undefined>>;
+  readonly #parts: RuntimeParts;
+  readonly #running = new Set<Daemon>();
+  readonly #starting = new Set<Promise<unknown>>();
+
+  constructor({ config, env = {}, parts = {}, home, cwd }: DaemonHomeOptions = {}) {
+    const folder = temporaryFolder();
+    const files = config === undefined ? { "a file": "" } : { "meanwhile.config.json": JSON.stringify(config) };
+    this.cwd = cwd ?? writeFiles(path.join(folder, "project"), files);
+    this.home = home ?? path.join(folder, "home");
+    this.#env = { ...process.env, MEANWHILE_HOME: this.home, ...env };
+    this.#parts = parts;
+    cleanUp(() => this.killAll());
+  }
+
+  /** Every daemon that was started here and has not ended, oldest first. */
+  get daemons(): readonly Daemon[] {
+    return [...this.#running];
+  }
+
+  /** The only daemon. */
+  get daemon(): Daemon {
+    expect(this.daemons, "daemons of this home").toHaveLength(1);
+    return this.daemons[0] as Daemon;
+  }
+
+  /** A connected stdio proxy, as a host starts it. */
+  openProxy({ words = ownCommands, cwd, env }: Omit<ProxyOptions, keyof WireOptions> = {}): ProxyHere {
+    const [stdin, stdout] = [new PassThrough(), new PassThrough()];
+    let stderr = "";
+    const context: ProxyContext = {
+      ...this.place({ ...(cwd !== undefined && { cwd }), ...(env !== undefined && { env }) }),
+      stdin,
+      stdout,
+      stderr: { write: (text) => (stderr += text) },
+    };
+    const exited = proxyStdio(this.#flags(words, context), context);
+    const left = exited.then(() => void stdout.end());
+    const close = async () => {
+      stdin.end();
+      await left;
+    };
+    cleanUp(close);
+    return { stdin, stdout, close, stderr: () => stderr, exited };
+  }
+
+  /** A client on a stdio proxy of its own, after its handshake. */
+  async connect(options: ProxyOptions = {}): Promise<WireClient & { readonly proxy: ProxyHere }> {
+    const proxy = this.openProxy(options);
+    const { revision = "2025-11-25", name, capabilities } = options;
+    const wire = { revision, ...(name !== undefined && { name }), ...(capabilities !== undefined && { capabilities }) };
+    const client = Object.assign(new WireClient(overStreams(proxy.stdin, proxy.stdout, proxy.close), wire), { proxy });
+    cleanUp(() => client.close());
+    return await client.begin();
+  }
+
+  /** Starts a daemon for these words without a proxy; undefined when one is there, or another one is wanted. */
+  async start(words: readonly string[] = ownCommands, place: Pick<ProxyOptions, "cwd" | "env"> = {}) {
+    const context = this.place(place);
+    const flags = this.#flags(words, context);
+    const before = new Set(this.daemons);
+    const said = await this.#launch(flags, await addressOf(flags, { place: context })).said;
+    return { said, daemon: this.daemons.find((daemon) => !before.has(daemon)) };
+  }
+
+  /** Where the daemons of this home are looked for, and started in the test's process. */
+  place({ cwd = this.cwd, env = {} }: Pick<ProxyOptions, "cwd" | "env"> = {}) {
+    return {
+      cwd,
+      env: { ...this.#env, ...env },
+      launch: (flags: ProjectFlags, address: DaemonAddress) => this.#launch(flags, address),
+    };
+  }
+
+  /** Ends every daemon as a crash does. */
+  async killAll(): Promise<void> {
+    while (this.#starting.size > 0) await Promise.all(this.#starting);
+    await Promise.all(this.daemons.map((daemon) => daemon.kill()));
+  }
+
+  log(): string {
+    return readFileSync(path.join(this.home, "daemon.log"), "utf8");
+  }
+
+  #flags(words: readonly string[], context: Pick<ProxyContext, "cwd" | "env">): ProjectFlags {
+    const flags = readFrontWords(["serve", ...words], context);
+    if (flags === undefined) throw new Error(`A stdio proxy is not started by: serve ${words.join(" ")}`);
+    return flags;
+  }
+
+  #launch(flags: ProjectFlags, { home, env: given, cwd }: DaemonAddress): Launched {
+    const env = { ...given };
+    const host = {
+      pid: nextPid++,
+      cwd,
+      env,
+      writeLog: (text: string) => appendFileSync(home.daemonLog, text, { mode: 0o600 }),
+    };
+    const parts = { isKillable: true, startsChildren: false, ...this.#parts };
+    const said = Daemon.start({ ...takeStart(flags, env), host, parts }).then(
+      (started) => {
+        if (started.kind === "ready") this.#keep(started.daemon);
+        return toReport(started);
+      },
+      (error: unknown) => `failed ${messageOf(error)}`,
+    );
+    this.#starting.add(said);
+    void said.then(() => this.#starting.delete(said));
+    return { said, close: () => {}, kill: () => {} };
+  }
+
+  #keep(daemon: Daemon): void {
+    this.#running.add(daemon);
+    void daemon.ended.finally(() => this.#running.delete(daemon));
+  }
+}
