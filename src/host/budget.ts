@@ -39,6 +39,11 @@ export function budgetOf(
   return { handleAfterMs, graceMs, heartbeatMs: undefined, why: cut(limit, limitMs) };
 }
 
+/** How long after its arrival a request gets at least an error; undefined where the host has no hard limit. */
+export function lastAnswerMs({ handleAfterMs, graceMs }: Budget): number | undefined {
+  return graceMs === undefined ? undefined : handleAfterMs + graceMs;
+}
+
 /** A duration in the one unit that hosts' settings are written in: `300 s`, `0.5 s`. */
 export function toSeconds(ms: number): string {
   return `${ms < 10_000 ? Math.round(ms / 100) / 10 : Math.round(ms / 1000)} s`;

@@ -7,6 +7,7 @@ import type { JsonObject } from "../command/foreign.ts";
 import { CommandError, isStoreError, messageOf, ProtocolError, RequestError, RpcCode } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { thisProgram } from "../program/program.ts";
+import { withinHostLimit } from "../task/answer-deadline.ts";
 import type { CallEnding, CallRequest, CallWatcher, Timing } from "../task/call-request.ts";
 import type { Calls } from "../task/calls.ts";
 import type { EndedCall } from "../task/ended-call.ts";
@@ -78,7 +79,7 @@ export class CommandCall implements CallWatcher {
       const { toolName, command } = this.#entry;
       refuseWrongSupport({ toolName, taskSupport: command.taskSupport }, this.#call, this.#request);
       const opened = this.#options.openCalls();
-      const answered = opened instanceof Promise ? opened.then((calls) => this.#answer(calls)) : this.#answer(opened);
+      const answered = opened instanceof Promise ? this.#answerOnceOpen(opened) : this.#answer(opened);
       if (answered instanceof Promise) return this.#finishLater(answered);
       this.#leave();
       return answered;
@@ -109,6 +110,20 @@ export class CommandCall implements CallWatcher {
     // What a model can mend is told to the model.
     if (error instanceof CommandError && !isTooMany) return errorResult(error.message, this.#options.clock);
     throw isTooMany ? new RequestError("busy", error.message) : this.#toThrown(error);
+  }
+
+  /** The task store is opened by the first call; while it cannot be opened, the command does not start. */
+  async #answerOnceOpen(opening: Promise<Calls>): Promise<Result> {
+    const { clock } = this.#options;
+    const { arrivedAt } = this.#request;
+    const calls = await withinHostLimit(
+      opening,
+      { clock, arrivedAt, budget: budgetFor(this.#options, this.#request) },
+      () => {
+        throw new CommandError(describeUnstored({ kind: "unstored", hasStarted: false }, this.#entry.toolName));
+      },
+    );
+    return await this.#answer(calls);
   }
 
   #answer(calls: Calls): Result | Promise<Result> {

@@ -7,6 +7,7 @@ import type { ForeignTool } from "../command/foreign.ts";
 import type { JsonSchema } from "../command/schema.ts";
 import { closest } from "../command/suggest.ts";
 import { CommandError, type ProtocolError } from "../errors.ts";
+import { withinHostLimit } from "../task/answer-deadline.ts";
 import type { CommandStats } from "../task/history.ts";
 import { isTaskModeRecommended } from "../task/outlook.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
@@ -89,6 +90,14 @@ export function createTools(options: ToolsOptions): CommandTools {
       return Promise.resolve(
         errorResult(`${called.name} could not be loaded from ${problem.file}: ${problem.text}`, options.clock),
       );
+    },
+    async whenStarted(starting, { name }, request, act) {
+      const { clock } = options;
+      const budget = budgetFor(options, request);
+      const known = starting.then((value) => ({ value }));
+      const started = await withinHostLimit(known, { clock, arrivedAt: request.arrivedAt, budget }, () => undefined);
+      if (started !== undefined) return await act(started.value);
+      return errorResult(`${name} was not started, because its server is still starting. Call it again later.`, clock);
     },
     unknown: (toolName) => unknownTool(toolName, catalog),
   };

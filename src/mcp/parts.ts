@@ -24,6 +24,16 @@ export interface CommandTools {
   inputSchema(toolName: string): JsonSchema | undefined;
   /** Undefined when no command of that name is known. */
   call(called: ToolCall, request: ClientRequest): Result | Promise<Result> | undefined;
+  /**
+   * Waits for a server that is starting, until shortly before the client's host gives up; then returns the result that
+   * says so.
+   */
+  whenStarted<T>(
+    starting: Promise<T>,
+    called: ToolCall,
+    request: ClientRequest,
+    act: (started: T) => Result | Promise<Result>,
+  ): Promise<Result>;
   /** The error for a name that nobody knows. */
   unknown(toolName: string): Error;
 }

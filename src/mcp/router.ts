@@ -127,7 +127,12 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
             : error;
         });
       };
-      return whenKnown(request, call);
+      const { openGuest } = request;
+      if (openGuest !== undefined) return call(openGuest);
+      const opening = request.guest();
+      return opening === undefined
+        ? call()
+        : tools.whenStarted(opening, params as unknown as ToolCall, request, (guest) => call(guest));
     },
     "resources/list": listed("resources", ({ caller }) => resources?.list(caller) ?? []),
     "resources/templates/list": listed("resourceTemplates", () => []),
@@ -165,17 +170,6 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
         askGuest("completion/complete", params, request, badParams("There is nothing of that name to complete.")));
     },
   };
-}
-
-/** Acts at once where no author has registered anything, and else as soon as it is known what that is. */
-function whenKnown(
-  request: ClientRequest,
-  act: (guest?: GuestView) => Result | Promise<Result>,
-): Result | Promise<Result> {
-  const open = request.openGuest;
-  if (open !== undefined) return act(open);
-  const opening = request.guest();
-  return opening === undefined ? act() : opening.then(act);
 }
 
 /** Asks for what is not ours; where an author has registered nothing, that is an error. */

@@ -1,9 +1,9 @@
 import { type Clock, within } from "../clock.ts";
-import { CommandError } from "../errors.ts";
-import { budgetOf } from "../host/budget.ts";
+import { type Budget, budgetOf, lastAnswerMs } from "../host/budget.ts";
 import type { Logger } from "../log.ts";
 import type { CallEnding, CallRequest } from "./call-request.ts";
 import type { Decision } from "./deferral.ts";
+import { inTwoTurns } from "./two-turns.ts";
 
 interface AnswerDeadlinesOptions {
   readonly clock: Clock;
@@ -13,8 +13,26 @@ interface AnswerDeadlinesOptions {
 }
 
 /**
+ * Waits for one step of a request until shortly before its host gives up; then returns what `late` returns or throws.
+ * Waits as long as the step takes where the host has no hard limit.
+ */
+export async function withinHostLimit<T, L>(
+  step: Promise<T>,
+  request: { readonly clock: Clock; readonly arrivedAt: number; readonly budget: Budget },
+  late: () => L,
+): Promise<T | L> {
+  const { clock, arrivedAt, budget } = request;
+  const lastMs = lastAnswerMs(budget);
+  if (lastMs === undefined) return await step;
+  // Most steps need no more than a turn of the event loop, and no timer.
+  const isSlow = new Promise<true>((resolve) => inTwoTurns(() => resolve(true)));
+  const needsTimer = await Promise.race([step.then(() => false), isSlow]);
+  return needsTimer ? await within(clock, lastMs - (clock.monotonic() - arrivedAt), step, late) : await step;
+}
+
+/**
  * Ends calls as "unstored" shortly before their hosts give up, if they have neither a result nor a handle by then: the
- * task store does not respond. Only for calls that could be deferred; the others wait for their result.
+ * task store does not respond. A call that runs and could not be deferred waits for its result.
  */
 export class AnswerDeadlines {
   readonly #options: AnswerDeadlinesOptions;
@@ -29,22 +47,43 @@ export class AnswerDeadlines {
     this.#started.add(request);
   }
 
-  /** Throws if the client has already been told that its command was not started. */
-  refuseIfPassed(request: CallRequest): void {
-    if (this.#passed.has(request)) throw new CommandError(`${request.entry.toolName} was not started in time.`);
+  hasStarted(request: CallRequest): boolean {
+    return this.#started.has(request);
+  }
+
+  /** True if the client has already got an error in place of an answer. */
+  hasPassed(request: CallRequest): boolean {
+    return this.#passed.has(request);
+  }
+
+  /** Waits for a step in the store before the command starts. Does not continue if that takes too long. */
+  async beforeStart<T>(
+    step: Promise<T>,
+    request: CallRequest,
+    next: (value: T) => CallEnding | Promise<CallEnding>,
+  ): Promise<CallEnding> {
+    const { clock } = this.#options;
+    const { arrivedAt = clock.monotonic() } = request;
+    const known = step.then((value) => ({ value }));
+    const ended = await withinHostLimit(known, { clock, arrivedAt, budget: this.#budgetOf(request) }, () => undefined);
+    return ended === undefined ? { kind: "unstored", hasStarted: this.hasStarted(request) } : await next(ended.value);
   }
 
   async guard(ending: Promise<CallEnding>, request: CallRequest, decision: Decision): Promise<CallEnding> {
     if (decision.kind === "inline" && decision.deferAs === undefined) return await ending;
-    const { clock, keepInlineMs } = this.#options;
-    const { limit, progressToken, arrivedAt = clock.monotonic() } = request;
-    const { handleAfterMs, graceMs } = budgetOf(limit, progressToken !== undefined, keepInlineMs);
+    const { clock } = this.#options;
+    const { arrivedAt = clock.monotonic() } = request;
+    const { handleAfterMs, graceMs } = this.#budgetOf(request);
     if (graceMs === undefined) return await ending;
     const untilHandleMs = handleAfterMs - (clock.monotonic() - arrivedAt);
     // Two timers: the second one starts when the event loop is free, so that a handle can be stored after a long block.
     return await within(clock, untilHandleMs, ending, () =>
       within(clock, graceMs, ending, () => this.#pass(ending, request)),
     );
+  }
+
+  #budgetOf({ limit, progressToken }: CallRequest): Budget {
+    return budgetOf(limit, progressToken !== undefined, this.#options.keepInlineMs);
   }
 
   #pass(ending: Promise<CallEnding>, request: CallRequest): CallEnding {
@@ -54,6 +93,6 @@ export class AnswerDeadlines {
       (late) => late.kind === "ended" && late.finish(false),
       (error: unknown) => this.#options.log.debug("a call failed after its client got an error", { error }),
     );
-    return { kind: "unstored", hasStarted: this.#started.has(request) };
+    return { kind: "unstored", hasStarted: this.hasStarted(request) };
   }
 }

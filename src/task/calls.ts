@@ -41,6 +41,13 @@ export interface CallsOptions {
   readonly deferral?: DeferralRules | undefined;
 }
 
+/** One call, and what was decided about it. */
+interface Decided {
+  readonly request: CallRequest;
+  readonly decision: Inline;
+  readonly outlook: Outlook;
+}
+
 /** How long a call that could not be converted to a task waits before it tries again. */
 const deferralRetryMs = 1_000;
 
@@ -71,7 +78,7 @@ export class Calls {
     checkInputSize(input, caller);
     const outlook = this.#options.history.look(entry.toolName, entry.command, input, origin);
     return outlook instanceof Promise
-      ? outlook.then((known) => this.#answer(request, known))
+      ? this.#deadlines.beforeStart(outlook, request, (known) => this.#answer(request, known))
       : this.#answer(request, outlook);
   }
 
@@ -82,51 +89,68 @@ export class Calls {
     this.#refuseTooMany(request.caller);
     const why = whyOnRecord(request, this.#options.worker);
     if (why !== undefined) return guard(this.#runOnRecord(request, decision, why));
-    return this.#options.engine.mayJoin(request)
-      ? guard(this.#joinOrRun(request, decision, outlook))
-      : this.#run(request, decision, outlook);
+    if (!this.#options.engine.mayJoin(request)) return this.#run(request, decision, outlook);
+    return this.#deadlines.beforeStart(this.#options.engine.findEqual(request), request, (equal) =>
+      this.#joinOrRun(equal, { request, decision, outlook }),
+    );
   }
 
   async #defer(request: CallRequest, decision: Decision & { kind: "now" }, outlook: Outlook): Promise<CallEnding> {
     const { worker } = this.#options;
     const { client, delivered } = request;
+    const made = Promise.withResolvers<void>();
+    // A task that its client was not told of in time is cancelled before its run begins.
+    const mayBegin = () => (this.#deadlines.hasPassed(request) ? made.promise : undefined);
     const creation = {
       ...toCreation(request, decision.reason),
       ttlMs: client.asked?.ttlMs,
       // The first lines of a run may block this process: it does not begin before its id has reached the client.
-      onId: delivered === undefined ? undefined : (taskId: string) => worker.awaitDelivery(taskId, delivered()),
+      onId:
+        delivered === undefined
+          ? undefined
+          : (taskId: string) => worker.awaitDelivery(taskId, delivered().then(mayBegin)),
       // 2025-11-25 answers with the task whatever its input is; the refusal is its result.
       isUnchecked: client.asked !== undefined && !client.canTakeTask,
     };
-    const { task, isJoined, isRepeated } = await createHere(this.#options, creation, outlook.isEndless);
-    await this.#cancelTakenBack(task, request, isJoined);
-    return { kind: "deferred", as: decision.as, task, note: isJoined ? this.#joined(task, isRepeated) : undefined };
+    try {
+      const { task, isJoined, isRepeated } = await createHere(this.#options, creation, outlook.isEndless);
+      await this.#cancelTakenBack(task, request, isJoined);
+      return { kind: "deferred", as: decision.as, task, note: isJoined ? this.#joined(task, isRepeated) : undefined };
+    } finally {
+      made.resolve();
+    }
   }
 
   /** To be remembered, or run elsewhere, it is a task from the start, though it is answered like any call. */
   async #runOnRecord(request: CallRequest, decision: Inline, reason: string): Promise<CallEnding> {
     const { task, isJoined, isRepeated } = await createOnRecord(this.#options, toCreation(request, reason));
+    await this.#cancelTakenBack(task, request, isJoined);
     return await this.#follow(task, request, decision, isJoined ? this.#joined(task, isRepeated) : undefined);
   }
 
-  async #joinOrRun(request: CallRequest, decision: Inline, outlook: Outlook): Promise<CallEnding> {
-    const equal = await this.#options.engine.findEqual(request);
-    if (equal !== undefined) return await this.#follow(equal, request, decision, this.#joined(equal, false));
+  #joinOrRun(equal: Task | undefined, { request, decision, outlook }: Decided): CallEnding | Promise<CallEnding> {
     this.#refuseWhenLeaving();
-    this.#deadlines.refuseIfPassed(request);
-    return await this.#run(request, decision, outlook);
+    if (equal === undefined) return this.#run(request, decision, outlook);
+    this.#deadlines.noteStart(request);
+    const followed = this.#follow(equal, request, decision, this.#joined(equal, false));
+    return this.#deadlines.guard(followed, request, decision);
   }
 
-  /** A second leg of a call that was sent back with a question. */
+  /** The second part of a call that was answered with a question. */
   async rejoin(taskId: string, request: CallRequest): Promise<CallEnding> {
-    const { engine } = this.#options;
-    const task = await engine.get(request.caller, taskId);
-    const { p95Ms } = await this.#options.history.look(
-      request.entry.toolName,
-      request.entry.command,
-      request.input,
-      request.origin,
+    const { engine, history } = this.#options;
+    const { entry, input, origin, caller } = request;
+    const known = Promise.all([
+      engine.get(caller, taskId),
+      history.look(entry.toolName, entry.command, input, origin),
+    ] as const);
+    this.#deadlines.noteStart(request);
+    return await this.#deadlines.beforeStart(known, request, ([task, { p95Ms }]) =>
+      this.#followAgain(task, p95Ms, request),
     );
+  }
+
+  #followAgain(task: Task, p95Ms: number | undefined, request: CallRequest): CallEnding | Promise<CallEnding> {
     const decision = this.#decisions.decide(request, {
       p95Ms,
       estimateMs: task.estimateMs,
@@ -136,12 +160,8 @@ export class Calls {
     const isAnswered = isTerminal(task);
     if (decision.kind === "now" && !isAnswered) return { kind: "deferred", as: decision.as, task, note: undefined };
     this.#refuseTooMany(request.caller);
-    return await this.#follow(
-      task,
-      request,
-      decision.kind === "now" ? nothingDeferred(decision.reason) : decision,
-      undefined,
-    );
+    const inline = decision.kind === "now" ? nothingDeferred(decision.reason) : decision;
+    return this.#deadlines.guard(this.#follow(task, request, inline, undefined), request, inline);
   }
 
   /** Runs it here, and hands it out when the client cannot wait any longer. */
@@ -256,9 +276,15 @@ export class Calls {
     return { kind: "left", taskId: undefined, isSafe };
   }
 
-  /** Taken back while it was being made a task: nobody has its id. */
-  async #cancelTakenBack(task: Task, { gone, isLost, caller }: CallRequest, isJoined: boolean): Promise<void> {
-    if (gone.aborted && !isLost() && !isJoined) await this.#options.engine.cancel(caller, task.taskId, undelivered);
+  /**
+   * Cancels a task whose ID nobody has: its call was cancelled, or answered with an error, before the task was stored.
+   * One with an idempotency key stays: the next call with the key gets it.
+   */
+  async #cancelTakenBack(task: Task, request: CallRequest, isJoined: boolean): Promise<void> {
+    const { gone, isLost, caller, idempotencyKey } = request;
+    const isUntold = this.#deadlines.hasPassed(request) && !this.#deadlines.hasStarted(request);
+    const isUnwanted = (gone.aborted && !isLost()) || (isUntold && idempotencyKey === undefined);
+    if (isUnwanted && !isJoined) await this.#options.engine.cancel(caller, task.taskId, undelivered);
   }
 
   /** Undefined when it could not be handed out: then the client has to wait on. */

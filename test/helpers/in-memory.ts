@@ -4,6 +4,7 @@ import type { Command } from "../../src/command/command.ts";
 import type { ClientConnection } from "../../src/mcp/request.ts";
 import type { Serving } from "../../src/mcp/serving.ts";
 import { openRuntime } from "../../src/runtime/runtime.ts";
+import type { ServedTasks } from "../../src/runtime/served-tasks.ts";
 import { serveRuntimeOverHttp, serveStreams } from "../../src/serve.ts";
 import { readSettings, type Settings } from "../../src/settings/settings.ts";
 import { MemoryStore } from "../../src/store/memory-store.ts";
@@ -30,6 +31,7 @@ import {
 /** A whole server in this process whose time we move, on a store in memory. */
 export interface InMemoryServer {
   readonly engine: Engine;
+  readonly tasks: ServedTasks;
   readonly serving: Serving;
   /** Those with a handshake, as they came. */
   readonly connections: readonly ClientConnection[];
@@ -67,6 +69,7 @@ export async function openInMemory(
   const doors: HttpDoor[] = [];
   return {
     engine: (await runtime.tasks.calls()).engine,
+    tasks: runtime.tasks,
     serving,
     connections,
     parked: serving.parked,

@@ -1,10 +1,10 @@
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { sleep } from "../../src/clock.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
 import { MemoryStore } from "../../src/store/memory-store.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { moving, openInMemory, turns } from "../helpers/in-memory.ts";
-import { handleOf, WireClient } from "../helpers/wire.ts";
+import { handleOf, WireClient, type WireOptions } from "../helpers/wire.ts";
 
 /** A host that gives up after 8 s, so a handle is due 6 s after the request has arrived. */
 const limitMs = 8_000;
@@ -51,10 +51,11 @@ test("a result that is there when the time is up is sent in place of a handle", 
   expect(result.structuredContent).toMatchObject({ success: true, data: { done: true } });
 });
 
-/** Its methods never answer while the store is away, as those of PostgreSQL do for a while. */
+/** Methods that never respond while the store is away, as with PostgreSQL for a while. */
 class UnresponsiveStore extends MemoryStore {
   readonly #clock: FakeClock;
   isAway = false;
+  hasSlowDurations = false;
 
   constructor(clock: FakeClock) {
     super(clock);
@@ -68,6 +69,17 @@ class UnresponsiveStore extends MemoryStore {
   async #untilBack(): Promise<void> {
     const clock = this.#clock;
     while (this.isAway) await sleep(clock, 100);
+  }
+
+  override async durations(...values: Parameters<MemoryStore["durations"]>) {
+    const clock = this.#clock;
+    while (this.hasSlowDurations) await sleep(clock, 100);
+    return await super.durations(...values);
+  }
+
+  override async get(...values: Parameters<MemoryStore["get"]>) {
+    await this.#untilBack();
+    return await super.get(...values);
   }
 
   override async findEqual(...values: Parameters<MemoryStore["findEqual"]>) {
@@ -94,9 +106,7 @@ describe("a store that does not respond", () => {
     });
     const client = await open({ work: command }, { clock, store });
     store.isAway = true;
-    const startedAt = clock.now();
-    const result = await moving(clock, client.call("work"));
-    expect(clock.now() - startedAt).toBeLessThan(limitMs);
+    const result = await beforeHostGivesUp(clock, client.call("work"));
     expect(result.isError).toBe(true);
     expect(result.content?.[0]?.text).toContain(
       "work was not started, because the task store does not respond. Call it again later.",
@@ -119,9 +129,7 @@ describe("a store that does not respond", () => {
     });
     const client = await open({ work: command }, { clock, store });
     store.isAway = true;
-    const startedAt = clock.now();
-    const result = await moving(clock, client.call("work"));
-    expect(clock.now() - startedAt).toBeLessThan(limitMs);
+    const result = await beforeHostGivesUp(clock, client.call("work"));
     expect(result.isError).toBe(true);
     expect(result.content?.[0]?.text).toContain("work is still running, but it could not be stored as a task");
     store.isAway = false;
@@ -135,6 +143,107 @@ describe("a store that does not respond", () => {
   });
 });
 
+const notStarted = "work was not started, because the task store does not respond. Call it again later.";
+
+describe("a command that has not started when its host is about to give up is never run", () => {
+  async function expectNoRun({ store, clock, client, runs, back }: NotStarted) {
+    const result = await beforeHostGivesUp(clock, client.call("work"));
+    expect(result.isError).toBe(true);
+    expect(result.content?.[0]?.text).toContain(notStarted);
+    back(store);
+    await passTime(clock, 30_000);
+    expect(runs()).toBe(0);
+  }
+
+  test("because the durations of earlier runs cannot be read", async () => {
+    const setup = await openCounted({});
+    setup.store.hasSlowDurations = true;
+    await expectNoRun({
+      ...setup,
+      back: (store) => {
+        store.hasSlowDurations = false;
+      },
+    });
+  });
+
+  test("because the store is still being opened", async () => {
+    const opening = Promise.withResolvers<void>();
+    const setup = await openCounted({ opening: opening.promise });
+    await expectNoRun({ ...setup, back: () => opening.resolve() });
+  });
+
+  test("because its task cannot be stored", async () => {
+    const setup = await openCounted({ revision: "2026-07-28", isLong: true });
+    setup.store.isAway = true;
+    await expectNoRun({
+      ...setup,
+      back: (store) => {
+        store.isAway = false;
+      },
+    });
+  });
+});
+
+test("a follow-up tool gets an error before its host gives up while the store does not respond", async () => {
+  const { store, clock, client } = await openCounted({});
+  const handle = handleOf(await moving(clock, client.call("work")));
+  store.isAway = true;
+  const result = await beforeHostGivesUp(clock, client.call("task_result", { job_id: handle.job_id }));
+  expect(result.isError).toBe(true);
+  expect(result.content?.[0]?.text).toContain(
+    "task_result got no answer, because the task store does not respond. Call it again later.",
+  );
+  store.isAway = false;
+});
+
+interface NotStarted {
+  readonly store: UnresponsiveStore;
+  readonly clock: FakeClock;
+  readonly client: WireClient;
+  readonly runs: () => number;
+  readonly back: (store: UnresponsiveStore) => void;
+}
+
+/** A server with one command, which counts its runs, and a client whose host gives up after 8 s. */
+async function openCounted({
+  revision = "2025-11-25",
+  isLong = false,
+  opening,
+}: {
+  readonly revision?: WireOptions["revision"];
+  readonly isLong?: boolean;
+  readonly opening?: Promise<void>;
+}) {
+  const clock = new FakeClock();
+  const store = new UnresponsiveStore(clock);
+  let runs = 0;
+  const work = defineCommand({
+    summary: "Count the run, then wait",
+    long: isLong,
+    async run(_input, task) {
+      runs += 1;
+      await sleep(clock, runMs, task.signal);
+    },
+  });
+  const client = await open({ work }, { clock, store, revision, ...(opening && { opening }) });
+  return { store, clock, client, runs: () => runs };
+}
+
+/** The answer to a call that was sent just now. Rejects when the host has given up. */
+async function beforeHostGivesUp<T>(clock: FakeClock, answer: Promise<T>): Promise<T> {
+  const end = clock.now() + limitMs;
+  let isAnswered = false;
+  const settle = () => {
+    isAnswered = true;
+  };
+  answer.then(settle, settle);
+  for (; clock.now() < end; clock.advance(10)) {
+    await turns();
+    if (isAnswered) return await answer;
+  }
+  throw new Error(`There was no answer ${limitMs} ms after the request.`);
+}
+
 async function passTime(clock: FakeClock, ms: number): Promise<void> {
   for (const end = clock.now() + ms; clock.now() < end; clock.advance(100)) await turns();
 }
@@ -143,13 +252,22 @@ interface OpenOptions {
   readonly clock: FakeClock;
   readonly transport?: "stdio" | "http";
   readonly store?: MemoryStore;
+  readonly revision?: WireOptions["revision"];
+  /** The store counts as opened when this resolves. */
+  readonly opening?: Promise<void>;
 }
 
-async function open(commands: Readonly<Record<string, Command>>, { clock, transport = "stdio", store }: OpenOptions) {
+async function open(
+  commands: Readonly<Record<string, Command>>,
+  { clock, transport = "stdio", store, revision = "2025-11-25", opening }: OpenOptions,
+) {
   const hosts = { "my-host": { limitSeconds: limitMs / 1_000 } };
   const server = await openInMemory(commands, clock, { hosts }, store);
+  const calls = await server.tasks.calls();
+  if (opening !== undefined) vi.spyOn(server.tasks, "calls").mockReturnValue(opening.then(() => calls));
   const link = transport === "stdio" ? server.openPipe() : await server.openHttp();
-  const client = new WireClient(link, { revision: "2025-11-25", name: "my-host" });
+  const capabilities = revision === "2026-07-28" ? { extensions: { "io.modelcontextprotocol/tasks": {} } } : {};
+  const client = new WireClient(link, { revision, name: "my-host", capabilities });
   onTestFinished(async () => {
     await moving(clock, client.close());
     await moving(clock, server.close(), 1_000);

@@ -8,6 +8,7 @@ import { type JsonSchema, type Schema, toJsonSchema, validate } from "../../comm
 import { CommandError, RequestError } from "../../errors.ts";
 import type { Budget } from "../../host/budget.ts";
 import { thisProgram } from "../../program/program.ts";
+import { withinHostLimit } from "../../task/answer-deadline.ts";
 import { ProgressReader } from "../../task/progress.ts";
 import { statusLine, timingOf } from "../../task/status-line.ts";
 import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
@@ -98,7 +99,13 @@ export class FollowUpTools {
       return errorResult(describeArguments(name, checked.issues, input, unknownArguments(schema, input)), clock);
     }
     try {
-      return await followUp.run(checked.value as never, call);
+      const { request, budget } = call;
+      return await withinHostLimit(
+        followUp.run(checked.value as never, call),
+        { clock, arrivedAt: request.arrivedAt, budget },
+        () =>
+          errorResult(`${name} got no answer, because the task store does not respond. Call it again later.`, clock),
+      );
     } catch (error) {
       // What a model can mend is told to the model.
       if (error instanceof RequestError || error instanceof CommandError) return errorResult(error.message, clock);
