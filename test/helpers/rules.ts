@@ -1,58 +1,62 @@
 import path from "node:path";
+import { expect } from "vitest";
 import { shareAmongTests } from "./home.ts";
-import type { Started } from "./meanwhile.ts";
-import { isEnded, openPlace, type Place, taskWhen } from "./place.ts";
-import { type Fields, ModernClient, SessionClient, takesAll } from "./wire.ts";
+import { isEnded, taskWhen } from "./place.ts";
+import { openServer, type TestServer } from "./server.ts";
+import { type Fields, type Message, takesAll, type WireClient } from "./wire.ts";
 
-/** What the rules of tasks and of progress, T1–T22 and P1–P6, are held against: the real server, message by message. */
+/** Servers and clients for the rules of tasks and of progress, T1–T22 and P1–P6. */
 
 export const commands = path.resolve(import.meta.dirname, "../fixtures/rules/commands");
 
-export interface Both {
-  readonly place: Place;
-  readonly server: Started & { readonly url: string };
-  readonly core: SessionClient;
-  readonly modern: ModernClient;
+/** A server, and an HTTP client of each revision, both with the token of the home. */
+export interface Both<S extends TestServer = TestServer> {
+  readonly server: S;
+  readonly core: WireClient;
+  readonly modern: WireClient;
 }
 
-/** A server over HTTP with a client of each revision, both the local user; on the same place it is the next server. */
-export async function openBoth(place: Place = openPlace({ commands, isApart: true })): Promise<Both> {
-  return await enter({ place, server: await place.startHttp() });
-}
-
-/**
- * For the tests of a file that look at nothing but their own tasks, and end no server: one over HTTP, and one for each
- * revision on a pipe, on the same home.
- */
-export function shareServers() {
-  const shared = shareAmongTests(async () => {
-    const place = openPlace({ commands });
-    return { place, server: await place.startHttp() };
-  });
-  const onPipe = (revision: string, capabilities?: object) =>
-    shareAmongTests(async () => await (await shared()).place.startPipe(revision, capabilities));
+export async function connectBoth<S extends TestServer>(server: S): Promise<Both<S>> {
   return {
-    both: async () => await enter(await shared()),
-    core: onPipe("2025-11-25"),
-    modern: onPipe("2026-07-28", takesAll),
+    server,
+    core: await server.client("2025-11-25", { over: "http", hasNoStream: true }),
+    modern: await server.client("2026-07-28", { over: "http", capabilities: takesAll }),
   };
 }
 
-async function enter({ place, server }: Pick<Both, "place" | "server">): Promise<Both> {
-  const headers = place.local();
-  const core = await SessionClient.begin(server.url, { headers });
-  return { place, server, core, modern: new ModernClient(server.url, { headers, capabilities: takesAll }) };
+/** One server for the tests of a file that look at nothing but their own tasks, and a stdio client of each revision. */
+export function shareServers() {
+  const shared = shareAmongTests(() => openServer({ in: "http", commands }));
+  const overStdio = (dialect: "2025-11-25" | "2026-07-28", capabilities: object = {}) =>
+    shareAmongTests(async () => await (await shared()).client(dialect, { over: "stdio", capabilities }));
+  return {
+    both: async () => await connectBoth(await shared()),
+    core: overStdio("2025-11-25"),
+    modern: overStdio("2026-07-28", takesAll),
+  };
 }
 
+/** An answer to a question. */
 export const accept = (text: string) => ({ action: "accept", content: { text } });
 
-/** The open questions of a task, once there are some that were not seen before. */
+/** The open questions of a task, once one of them is not in `known`. */
 export async function nextQuestions(
-  modern: ModernClient,
+  modern: WireClient,
   taskId: string,
   known: ReadonlyMap<string, unknown> = new Map(),
 ): Promise<Record<string, Fields>> {
-  const isNews = (task: Fields) =>
-    Object.keys(task.inputRequests ?? {}).some((key) => !known.has(key)) || isEnded(task);
-  return (await taskWhen(modern, taskId, isNews)).inputRequests ?? {};
+  const isNew = (task: Fields) => Object.keys(task.inputRequests ?? {}).some((key) => !known.has(key)) || isEnded(task);
+  return (await taskWhen(modern, taskId, isNew)).inputRequests ?? {};
+}
+
+/** The parameters of the progress notifications with this token. */
+export const progressOf = (messages: readonly Message[], token: unknown): Fields[] =>
+  messages
+    .filter(({ method, params }) => method === "notifications/progress" && params?.progressToken === token)
+    .map(({ params }) => params ?? {});
+
+/** Fails unless each progress value is a finite number above the one before. */
+export function expectRising(sent: readonly Fields[]): void {
+  const values = sent.map(({ progress }) => progress as number);
+  expect(values.filter((value, at) => !Number.isFinite(value) || value <= (values[at - 1] ?? -1))).toEqual([]);
 }

@@ -544,6 +544,24 @@ export class WireClient {
     return this.#http.openStream(this.revision, lastEventId);
   }
 
+  /** 2026-07-28 over HTTP: opens `subscriptions/listen` for tasks. Resolves with the acknowledgement. */
+  async listen(
+    taskIds: readonly unknown[],
+    more: Fields = {},
+  ): Promise<{ readonly acknowledged: Fields; readonly stream: Stream }> {
+    const { id, messages } = this.start(
+      "subscriptions/listen",
+      { notifications: { taskIds, ...more } },
+      { id: "listening" },
+    );
+    const isOurs = (stream: Stream) => stream.messages === messages;
+    const [first] = await waitFor(
+      () => messages.length > 0 && messages,
+      () => `nothing was acknowledged to ${id}: ${this.exchanges.find(isOurs)?.text}`,
+    );
+    return { acknowledged: first?.params?.notifications ?? first, stream: this.exchanges.find(isOurs) as Stream };
+  }
+
   close(): Promise<void> {
     return this.#link.close();
   }
@@ -578,24 +596,6 @@ function overHttpHere(url: string, { headers = {} }: HttpClientOptions): Link {
 export class ModernClient extends WireClient {
   constructor(url: string, options: HttpClientOptions) {
     super(overHttpHere(url, options), { revision: modernRevision, capabilities: options.capabilities ?? {} });
-  }
-
-  /** Listens to tasks; resolves with the acknowledgement. */
-  async listen(
-    taskIds: readonly unknown[],
-    more: Fields = {},
-  ): Promise<{ readonly acknowledged: Fields; readonly stream: Stream }> {
-    const { id, messages } = this.start(
-      "subscriptions/listen",
-      { notifications: { taskIds, ...more } },
-      { id: "listening" },
-    );
-    const isOurs = (stream: Stream) => stream.messages === messages;
-    const [first] = await waitFor(
-      () => messages.length > 0 && messages,
-      () => `nothing was acknowledged to ${id}: ${this.exchanges.find(isOurs)?.text}`,
-    );
-    return { acknowledged: first?.params?.notifications ?? first, stream: this.exchanges.find(isOurs) as Stream };
   }
 }
 

@@ -1,31 +1,23 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client as SdkClient } from "@modelcontextprotocol/sdk/client/index.js";
-import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { residentMiB } from "../helpers/daemon.ts";
-import { temporaryFolder } from "../helpers/home.ts";
-import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile.ts";
-import { isEnded, openPlace, openTraces, startTask } from "../helpers/place.ts";
-import { rounds } from "../helpers/rounds.ts";
-import { commands, shareServers } from "../helpers/rules.ts";
-import type { Fields, Message, PipeClient } from "../helpers/wire.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
+import { isEnded, openTraces, startTask } from "../helpers/place.ts";
+import { commands, expectRising, progressOf, shareServers } from "../helpers/rules.ts";
+import { overPipes } from "../helpers/sdk-transport.ts";
+import { openServer } from "../helpers/server.ts";
+import type { Fields, Message, WireClient } from "../helpers/wire.ts";
 
 const shared = shareServers();
 
-const progressOf = (messages: readonly Message[], token: unknown): Fields[] =>
-  messages
-    .filter(({ method, params }) => method === "notifications/progress" && params?.progressToken === token)
-    .map(({ params }) => params ?? {});
-
-function expectRising(sent: readonly Fields[]): void {
-  const values = sent.map(({ progress }) => progress as number);
-  expect(values.filter((value, at) => !Number.isFinite(value) || value <= (values[at - 1] ?? -1))).toEqual([]);
-}
-
 describe("P1", () => {
   test("P1: progress rises with every notification, whatever a command reports, on both revisions", async () => {
-    const [core, modern] = [await shared.core(), await openPlace({ commands }).startPipe("2026-07-28")];
-    const rises = async (pipe: PipeClient, total: number | undefined) => {
+    const [core, modern] = [
+      await shared.core(),
+      await (await openServer({ in: "memory", commands })).client("2026-07-28"),
+    ];
+    const rises = async (pipe: WireClient, total: number | undefined) => {
       const token = `of ${total}`;
       const { result } = await pipe.request("tools/call", {
         name: "report_odd",
@@ -69,10 +61,9 @@ describe("P1", () => {
 });
 
 test("P2: no progress is sent after the end of a call or a task", async () => {
-  const place = openPlace({ commands, isApart: true });
-  const core = await place.startPipe("2025-11-25");
-  const modern = await place.startPipe("2026-07-28", {});
-  const call = (client: PipeClient, token: string, runMs: number, more: Fields = {}) => {
+  const server = await openServer({ in: "memory", commands });
+  const [core, modern] = [await server.client("2025-11-25"), await server.client("2026-07-28")];
+  const call = (client: WireClient, token: string, runMs: number, more: Fields = {}) => {
     const traces = openTraces();
     const input = { file: traces.file, runMs, afterMs: 300 };
     return {
@@ -86,16 +77,16 @@ test("P2: no progress is sent after the end of a call or a task", async () => {
     };
   };
   /** Nothing with this token after this place in the log, however long the command goes on; and something before it. */
-  const isSilentFrom = async (client: PipeClient, token: string, from: number, silent: () => Promise<unknown>) => {
+  const isSilentFrom = async (client: WireClient, token: string, from: number, silent: () => Promise<unknown>) => {
     await silent();
     await sleep(250);
     expect(progressOf(client.received.slice(0, from), token).length, `${token}: before`).toBeGreaterThan(1);
     expect(progressOf(client.received.slice(from), token), `${token}: after`).toEqual([]);
   };
   /** The place behind the first message that fits, once it is there. */
-  const after = (client: PipeClient, fits: (message: Message) => boolean) =>
+  const after = (client: WireClient, fits: (message: Message) => boolean) =>
     waitFor(() => client.received.findIndex(fits) + 1 || undefined);
-  const isOver = (client: PipeClient, id: unknown) =>
+  const isOver = (client: WireClient, id: unknown) =>
     after(client, (message) => message.id === id && message.method === undefined);
 
   const checks: Promise<void>[] = [];
@@ -145,8 +136,7 @@ test("P2: no progress is sent after the end of a call or a task", async () => {
 });
 
 test("P6: on 2026-07-28 nothing more is sent for a call that was cancelled: no progress, no log line, no answer", async () => {
-  const place = openPlace({ commands, isApart: true });
-  const pipe = await place.startPipe("2026-07-28");
+  const pipe = await (await openServer({ in: "memory", commands })).client("2026-07-28");
   const traces = openTraces();
   const _meta = { progressToken: "mine", "io.modelcontextprotocol/logLevel": "debug" };
   const call = pipe.start("tools/call", {
@@ -169,48 +159,13 @@ test("P6: on 2026-07-28 nothing more is sent for a call that was cancelled: no p
   expect(new Set(pipe.received.slice(from).map(({ method, id }) => method ?? id))).toEqual(new Set());
 });
 
-describe("P3", () => {
-  test.for(["a call", "a task"] as const)(
-    "P3: so many reports of %s that nobody could read them come as ten a second at most, the last one among them",
-    async (kind) => {
-      const place = openPlace({ commands, isApart: true });
-      const pipe = await place.startPipe("2025-11-25");
-      const { pid } = pipe.server.child;
-      const megabytes = () => residentMiB(pid ?? 0);
-      const reports = rounds.progressReports;
-      const before = megabytes();
-      const params = { name: "report_flood", arguments: { reports }, _meta: { progressToken: "flood" } };
-      let { result } = await pipe.request("tools/call", { ...params, ...(kind === "a task" && { task: {} }) });
-      if (kind === "a task") ({ result } = await pipe.request("tasks/result", { taskId: result?.task.taskId }));
-      const { reported, ms } = (result as Fields).structuredContent.data;
-      expect(reported).toBe(reports);
-      const sent = progressOf(pipe.received, "flood");
-      expectRising(sent);
-      // One at once, ten a second, and the last.
-      expect(sent.length).toBeLessThanOrEqual(2 + ms / 100);
-      expect(sent.length).toBeGreaterThanOrEqual(2);
-      expect(sent.at(-1)).toMatchObject({ progress: reports, total: reports });
-      expect(megabytes() - before).toBeLessThan(200);
-    },
-  );
-});
-
 test("hundreds of concurrent calls that report progress: strictly increasing, the last value delivered, nothing after the end, none lost before the response", async () => {
   const calls = 250;
   const steps = 4;
-  const transport = new StdioClientTransport({
-    command: process.execPath,
-    args: [quickStart, executable, "serve", "--in-process", "--no-bundled", "--commands", commands],
-    env: {
-      ...(process.env as Record<string, string>),
-      NODE_COMPILE_CACHE: codeCache,
-      MEANWHILE_HOME: temporaryFolder(),
-    },
-    stderr: "ignore",
-  });
+  const transport = overPipes((await openServer({ in: "memory", commands })).openPipes());
   const client = new SdkClient({ name: "scenario", version: "1.0.0" });
   onTestFinished(() => client.close());
-  await client.connect(transport);
+  await client.connect(transport as Transport);
   /** What came over the pipe, by the call's id, which is its token too, and by which read. */
   const wire = new Map<unknown, { readonly value: number | undefined; readonly read: number }[]>();
   let read = 0;

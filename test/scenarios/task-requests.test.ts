@@ -2,19 +2,24 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { waitFor } from "../helpers/meanwhile.ts";
-import { isEnded, openPlace, openTraces, startTask, taskWhen } from "../helpers/place.ts";
-import { accept, commands, nextQuestions, openBoth, shareServers } from "../helpers/rules.ts";
-import { type Fields, type Message, ModernClient, modernMeta, takesAll, takesTasks } from "../helpers/wire.ts";
+import { isEnded, openTraces, startTask, taskWhen } from "../helpers/place.ts";
+import { FakeClock, settled } from "../helpers/fake-clock.ts";
+import { accept, commands, connectBoth, nextQuestions, shareServers } from "../helpers/rules.ts";
+import { openServer } from "../helpers/server.ts";
+import { type Fields, type Message, modernMeta, takesAll, takesTasks } from "../helpers/wire.ts";
 
 const shared = shareServers();
 
 test("T13: a request without the extension's capability gets no handle, and -32021 from tasks/get, update, cancel and a listen with taskIds", async () => {
-  const place = openPlace({
+  const clock = new FakeClock();
+  const server = await openServer({
+    in: "http",
     commands,
+    clock,
     config: { deferral: { patienceSeconds: 0.2 }, hosts: { scenario: { limitSeconds: 0.4 } } },
   });
-  const { modern } = await openBoth(place);
-  const pipe = await place.startPipe("2026-07-28", takesAll);
+  const { modern } = await connectBoth(server);
+  const pipe = await server.client("2026-07-28", { over: "stdio", capabilities: takesAll });
   const missing = {
     error: { code: -32021, data: { requiredCapabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } } } },
     result: undefined,
@@ -34,11 +39,9 @@ test("T13: a request without the extension's capability gets no handle, and -320
       // What ends in time, and what takes longer than this client would wait, whether it takes tasks or not.
       const traces = openTraces();
       if (at > 0) traces.release();
-      const { result, error } = await client.request(
-        "tools/call",
-        { name: "work_long", arguments: { file: traces.file } },
-        { capabilities },
-      );
+      const call = { name: "work_long", arguments: { file: traces.file } };
+      const answer = client.request("tools/call", call, { capabilities });
+      const { result, error } = await (at > 0 ? answer : settled(clock, answer));
       expect({ error, resultType: result?.resultType, taskId: result?.taskId }).toEqual({
         error: undefined,
         resultType: "complete",
@@ -114,7 +117,7 @@ test("T20: notifications/tasks carries what tasks/get would return, and a subscr
     (await startTask(modern, "work_protocol")).taskId,
     (await startTask(modern, "work_fail")).taskId,
   ];
-  const stranger = new ModernClient(server.url, { capabilities: takesAll });
+  const stranger = await server.client("2026-07-28", { capabilities: takesAll, isAnonymous: true });
   const pipe = await shared.modern();
   const [own, foreign] = await Promise.all([modern.listen(ids), stranger.listen(ids)]);
   const listening = pipe.start("subscriptions/listen", { notifications: { taskIds: ids } });

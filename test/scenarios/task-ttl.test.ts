@@ -1,9 +1,10 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { waitFor } from "../helpers/meanwhile.ts";
-import { isEnded, openPlace, openTraces, startTask, taskWhen } from "../helpers/place.ts";
+import { isEnded, openTraces, startTask, taskWhen } from "../helpers/place.ts";
+import { FakeClock, pass, settled, turns } from "../helpers/fake-clock.ts";
 import { commands, shareServers } from "../helpers/rules.ts";
-import type { Answer, Fields } from "../helpers/wire.ts";
+import { openServer } from "../helpers/server.ts";
+import { type Answer, type Fields, overStreams, WireClient } from "../helpers/wire.ts";
 
 const shared = shareServers();
 const unknownTask = { error: { code: -32602 }, result: undefined };
@@ -68,11 +69,12 @@ describe("T15", () => {
   });
 
   test("T15: a wish that is no positive whole number is refused, one that is too large is capped and told so", async () => {
-    const pipe = await shared.core();
+    const { stdin, stdout, close } = (await openServer({ in: "memory", commands })).openPipes();
+    const pipe = await new WireClient(overStreams(stdin, stdout, close), { revision: "2025-11-25" }).begin();
     const ask = async (ttl: string): Promise<Answer> => {
       const id = `ttl ${ttl}`;
       const params = `{"name":"work_nap","arguments":{"ms":1},"task":{"ttl":${ttl}}}`;
-      pipe.writeText(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":"tools/call","params":${params}}`);
+      stdin.write(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":"tools/call","params":${params}}\n`);
       const message = await waitFor(() => pipe.received.find((candidate) => candidate.id === id));
       return { ...message, result: message.result, error: message.error } as Answer;
     };
@@ -115,21 +117,18 @@ describe("T15", () => {
   });
 
   test("T15: the ttl is true: so long a result is there, and not longer", async () => {
-    const place = openPlace({ commands });
-    const pipe = await place.startPipe("2025-11-25");
-    const { taskId } = await startTask(pipe, "work_nap", { ms: 500 }, { task: { ttl: 1_000 } });
-    const ended = await taskWhen(pipe, taskId, isEnded);
+    const clock = new FakeClock();
+    const pipe = await (await openServer({ in: "memory", commands, clock })).client("2025-11-25");
+    const { taskId } = await startTask(pipe, "work_nap", { ms: 10 }, { task: { ttl: 1_000 } });
+    await turns();
+    await pass(clock, 500);
+    const ended = await settled(clock, taskWhen(pipe, taskId, isEnded));
     const until = Date.parse(ended.createdAt) + ended.ttl;
-    expect(until - Date.now()).toBeGreaterThan(0);
-    for (;;) {
-      const [before, { result, error }, after] = [Date.now(), await pipe.request("tasks/get", { taskId }), Date.now()];
-      if (after < until) expect(result).toEqual(ended);
-      if (before > until) {
-        expect(error).toMatchObject({ code: -32602 });
-        break;
-      }
-      await sleep(60);
-    }
+    expect(until - clock.now()).toBeGreaterThan(0);
+    await pass(clock, until - clock.now() - 1);
+    expect((await pipe.request("tasks/get", { taskId })).result).toEqual(ended);
+    await pass(clock, 2);
+    expect(await pipe.request("tasks/get", { taskId })).toMatchObject(unknownTask);
     expect(await pipe.request("tasks/result", { taskId })).toMatchObject(unknownTask);
     expect((await pipe.request("tasks/list")).result).toEqual({ tasks: [] });
   });

@@ -5,25 +5,32 @@ import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
 import { openStore } from "../../src/store/open.ts";
-import { killNine, type Started, waitFor } from "../helpers/meanwhile.ts";
-import { isEnded, openPlace, openTraces, type Place, startTask, taskWhen } from "../helpers/place.ts";
+import { type Started, waitFor } from "../helpers/meanwhile.ts";
+import { isEnded, openTraces, startTask, taskWhen } from "../helpers/place.ts";
 import { casesOf } from "../helpers/rounds.ts";
-import { accept, type Both, commands, openBoth } from "../helpers/rules.ts";
-import { type Fields, modernMeta, SessionClient, takesTasks } from "../helpers/wire.ts";
+import { accept, type Both, commands, connectBoth } from "../helpers/rules.ts";
+import { openServer, type ProcessServer } from "../helpers/server.ts";
+import { type Fields, modernMeta, takesTasks } from "../helpers/wire.ts";
+
+const openBoth = async (before?: ProcessServer) =>
+  await connectBoth(
+    await openServer({ in: "process", commands, ...(before && { home: before.home, cwd: before.cwd }) }),
+  );
 
 test("T7: a result reads the same every time, also after a restart and after a late worker", async () => {
-  const { place, server: first, core, modern } = await openBoth();
+  const { server: first, core, modern } = await openBoth();
+  const child = first.children[0] as Started;
   const traces = openTraces();
   const { taskId } = await startTask(modern, "work_long", { file: traces.file, isDeaf: true });
   const [, pid] = (await traces.shows("started")).split(" ");
-  expect(Number(pid)).toBe(first.child.pid);
+  expect(Number(pid)).toBe(child.child.pid);
   const late = await startTask(core, "work_fail");
   await taskWhen(core, late.taskId, isEnded);
 
   // The worker stands still; it is taken for dead, and another one does the work.
-  const second = await openBoth(place);
-  await standStill(first, place);
-  const store = await openStore(path.join(place.home, "tasks.db"));
+  const second = await openBoth(first);
+  await standStill(child, first);
+  const store = await openStore(path.join(first.home, "tasks.db"));
   onTestFinished(() => store.close());
   const [worker] = (await store.workers()).filter((name) => name.split("|")[2] === pid);
   expect(await store.interrupt(worker as string)).toEqual([taskId]);
@@ -36,16 +43,16 @@ test("T7: a result reads the same every time, also after a restart and after a l
   expect(reading.texts[0]).not.toContain(`"pid":${pid},`);
 
   // It wakes up, finishes too, and comes too late.
-  first.child.kill("SIGCONT");
+  child.child.kill("SIGCONT");
   await waitFor(() => traces.lines().includes(`finished ${pid}`));
   await sleep(200);
   for (let times = 0; times < 20; times++)
     expect((await read(second, [taskId, late.taskId])).hashes).toEqual(reading.hashes);
   expect((await read({ core, modern }, [taskId, late.taskId])).hashes).toEqual(reading.hashes);
 
-  await killNine(first);
-  await killNine(second.server);
-  const third = await openBoth(place);
+  await first.kill();
+  await second.server.kill();
+  const third = await openBoth(first);
   for (const [method, params] of [
     ["tasks/cancel", {}],
     ["tasks/update", { inputResponses: { q1: accept("late") } }],
@@ -73,7 +80,7 @@ async function read(
 }
 
 /** Stops a server where it holds no lock: frozen in the middle of a write it would keep everybody else from writing. */
-async function standStill({ child }: Started, { home }: Place): Promise<void> {
+async function standStill({ child }: Started, { home }: ProcessServer): Promise<void> {
   const db = new Database(path.join(home, "tasks.db"), { timeout: 0 });
   onTestFinished(() => void db.close());
   await waitFor(async () => {
@@ -96,12 +103,12 @@ test("T8: a task whose handle was sent is there after kill -9", async () => {
     3,
   );
   const isKept = async (kind: string) => {
-    const place = openPlace({
+    const server = await openServer({
+      in: "process",
       commands,
       config: { deferral: { patienceSeconds: 0.2 }, hosts: { scenario: { limitSeconds: 0.4 } } },
-      isApart: true,
     });
-    const server = await place.startHttp();
+    const url = await server.url();
     const traces = openTraces();
     const call = {
       name: /late|plain/.test(kind) ? "work_hold" : "work_long",
@@ -111,16 +118,16 @@ test("T8: a task whose handle was sent is there after kill -9", async () => {
     const isModern = kind.startsWith("2026");
     const headers = isModern
       ? { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": call.name }
-      : (await SessionClient.begin(server.url, { headers: place.local() })).headersOf();
+      : (await server.client("2025-11-25", { over: "http", hasNoStream: true })).headersOf();
     const params = { ...call, ...(isModern && { _meta: modernMeta(takesTasks) }) };
     const text = await killAtHandle(
-      server,
-      { ...place.local(), ...headers },
+      { url, ...(server.children[0] as Started) },
+      { authorization: `Bearer ${server.token()}`, ...headers },
       JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
     );
     const taskId = idIn(text) ?? "";
 
-    const { core, modern } = await openBoth(place);
+    const { core, modern } = await openBoth(server);
     expect((await modern.request("tasks/get", { taskId })).result, `${kind}: ${text}`).toMatchObject({
       taskId,
       status: "working",

@@ -1,17 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createRandom, pick } from "../chaos/random.ts";
-import { killNine, waitFor } from "../helpers/meanwhile.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
 import { isEnded, openTraces, startTask } from "../helpers/place.ts";
-import { accept, type Both, openBoth } from "../helpers/rules.ts";
-import { type Fields, ModernClient, takesAll, type WireClient } from "../helpers/wire.ts";
+import { accept, type Both, commands, connectBoth } from "../helpers/rules.ts";
+import { openServer } from "../helpers/server.ts";
+import { type Fields, takesAll, type WireClient } from "../helpers/wire.ts";
 
 test("T6: whatever is seen of a task, its statuses follow the allowed paths, and a terminal one is the last", async () => {
   const random = createRandom(6);
   const seen = new Sightings();
-  let both = await openBoth();
-  const { place } = both;
-  let stop = watch(both, seen);
+  const first = await openServer({ in: "process", commands });
+  let both: Both = await connectBoth(first);
+  let stop = await watch(both, seen);
 
   const gates = Array.from({ length: 4 }, () => openTraces());
   const asking = Array.from({ length: 4 }, () => openTraces());
@@ -40,9 +41,9 @@ test("T6: whatever is seen of a task, its statuses follow the allowed paths, and
   for (let round = 0; round < 3; round++) await answerAll(both.modern, third, random);
 
   await stop();
-  await killNine(both.server);
-  both = await openBoth(place);
-  stop = watch(both, seen);
+  await first.kill();
+  both = await connectBoth(await openServer({ in: "process", commands, home: first.home, cwd: first.cwd }));
+  stop = await watch(both, seen);
   await sleep(200);
   for (const { release } of gates) release();
   const open = new Set(made);
@@ -121,7 +122,7 @@ class Sightings {
 }
 
 /** Looks at all tasks in every way there is, until it is told to stop. */
-function watch({ core, modern, server, place }: Both, seen: Sightings): () => Promise<void> {
+async function watch({ core, modern, server }: Both, seen: Sightings): Promise<() => Promise<void>> {
   let isOver = false;
   const without = ({ resultType: _type, _meta: _server, ...task }: Fields) => task;
   const repeat = async (look: () => Promise<void>) => {
@@ -145,7 +146,7 @@ function watch({ core, modern, server, place }: Both, seen: Sightings): () => Pr
     for (const task of (result?.tasks ?? []) as Fields[]) seen.note("lists", "2025-11-25", task.taskId, task);
   });
   const listened = new Set<string>();
-  const listener = new ModernClient(server.url, { headers: place.local(), capabilities: takesAll });
+  const listener = await server.client("2026-07-28", { over: "http", capabilities: takesAll });
   const listen = repeat(async () => {
     const fresh = seen.wanted.filter((taskId) => !listened.has(taskId));
     for (const taskId of fresh) listened.add(taskId);
@@ -163,7 +164,7 @@ function watch({ core, modern, server, place }: Both, seen: Sightings): () => Pr
 }
 
 /** Answers what a task asks right now, some of it. */
-async function answerAll(modern: ModernClient, taskId: string, random: () => number): Promise<void> {
+async function answerAll(modern: WireClient, taskId: string, random: () => number): Promise<void> {
   const { result } = await modern.request("tasks/get", { taskId });
   const keys = Object.keys(result?.inputRequests ?? {}).filter(() => random() < 0.7);
   if (keys.length > 0)
