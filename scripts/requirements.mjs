@@ -1,6 +1,7 @@
-// Writes the table of docs/protocol.md from test/scenarios/requirements.ts; with --check it only says whether it would
-// change it. Needs a Node that strips types: npx node scripts/requirements.mjs
+// Writes the table of docs/protocol.md from test/scenarios/requirements.ts. Needs a Node that strips types:
+// npx node scripts/requirements.mjs
 import { readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { requirements } from "../test/scenarios/requirements.ts";
 
 const page = new URL("../docs/protocol.md", import.meta.url);
@@ -49,13 +50,14 @@ ${toTable(
 
 ${end}`;
 
-const text = readFileSync(page, "utf8");
-const [first, last] = [text.indexOf(begin), text.indexOf(end)];
-if (first < 0 || last < first) stop(`docs/protocol.md needs the two lines ${begin} and ${end}.`);
-const written = text.slice(0, first) + block + text.slice(last + end.length);
-if (!process.argv.includes("--check")) writeFileSync(page, written);
-else if (written !== text)
-  stop("docs/protocol.md is not what requirements.ts says; run: npx node scripts/requirements.mjs");
+/** The page with its table written anew. */
+export function withTable(text) {
+  const [first, last] = [text.indexOf(begin), text.indexOf(end)];
+  if (first < 0 || last < first) throw new Error(`docs/protocol.md needs the two lines ${begin} and ${end}.`);
+  return text.slice(0, first) + block + text.slice(last + end.length);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(page, withTable(readFileSync(page, "utf8")));
 
 /** A table as the formatter would write it. */
 function toTable(head, rows) {
@@ -63,9 +65,4 @@ function toTable(head, rows) {
   const toLine = (cells) =>
     `| ${cells.map((cell, column) => cell + " ".repeat(widths[column] - [...cell].length)).join(" | ")} |`;
   return [toLine(head), `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`, ...rows.map(toLine)].join("\n");
-}
-
-function stop(sentence) {
-  process.stderr.write(`${sentence}\n`);
-  process.exit(1);
 }

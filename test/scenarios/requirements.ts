@@ -91,16 +91,18 @@ const rules = {
     t1: "T1: twenty thousand task ids: none repeats, no beginning is shared, at least 122 random bits, made by node:crypto",
     t9: "T9: an id that is unknown, malformed or no string is -32602 from every tasks method",
   }),
-  ...testsOf("test/scenarios/task-states.test.ts", {
+  ...testsOf("test/system/task-states.test.ts", {
     t6: "T6: whatever is seen of a task, its statuses follow the allowed paths, and a terminal one is the last",
   }),
-  ...testsOf("test/scenarios/task-durable.test.ts", {
+  ...testsOf("test/system/task-durable.test.ts", {
     t7: "T7: a result reads the same every time, also after a restart and after a late worker",
     t8: "T8: a task whose handle was sent is there after kill -9",
   }),
   ...testsOf("test/scenarios/task-questions.test.ts", {
-    t10: "T10: no key is used twice in a task's life, also across a crash",
     t11: "T11: an answer to a key that is not open is ignored, __proto__ and constructor among them",
+  }),
+  ...testsOf("test/system/task-questions.test.ts", {
+    t10: "T10: no key is used twice in a task's life, also across a crash",
     t12: "T12: every open question is shown, and answering some leaves the others open, also after a restart",
   }),
   ...testsOf("test/scenarios/task-requests.test.ts", {
@@ -124,10 +126,10 @@ const access = testsOf("test/scenarios/task-access.test.ts", {
 
 /** Tests that were there before tasks came to the wire. */
 const store = {
-  ...testsOf("test/store/model.test.ts", {
+  ...testsOf("test/system/store/model.test.ts", {
     model: "whatever callers and workers do, all stores show what the rules say, and the promises hold",
   }),
-  ...testsOf("test/store/sqlite-faults.test.ts", {
+  ...testsOf("test/system/store/sqlite-faults.test.ts", {
     reachesDisk: "T8: what is acknowledged has been through the disk's cache",
   }),
   ...testsOf("test/store-suite/cases/creating.ts", {
@@ -151,7 +153,7 @@ const store = {
   }),
 };
 
-const referee = testsOf("test/conformance/conformance.test.ts", {
+const referee = testsOf("test/system/conformance/conformance.test.ts", {
   core: "official conformance, requirements 2025-11-25: 84 passed, 0 failed",
 });
 
