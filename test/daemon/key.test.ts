@@ -1,7 +1,7 @@
-import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, realpathSync, symlinkSync } from "node:fs";
+import { mkdirSync, realpathSync, symlinkSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
+import { addressOf } from "../../src/daemon/front.ts";
 import {
   type Bundled,
   commandSources,
@@ -10,9 +10,8 @@ import {
   type ProjectFlags,
   projectParts,
 } from "../../src/project/project.ts";
+import { loadSettings } from "../../src/settings/settings.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-
-const program = path.resolve(import.meta.dirname, "../fixtures/daemon/keys.ts");
 
 interface Place {
   readonly cwd?: string;
@@ -21,43 +20,39 @@ interface Place {
   readonly files?: Record<string, string>;
 }
 
-/** The keys that fronts and daemons come to in these places, one after the other; they must be the same. */
-function keysOf(folder: string, places: readonly Place[]): string[] {
+/** The keys of stdio proxies and daemons in these places, one after the other; both must be the same. */
+async function keysOf(folder: string, places: readonly Place[]): Promise<string[]> {
   const home = path.join(folder, "home");
   mkdirSync(home, { recursive: true });
-  const input = places.map(({ cwd = "p", env = {}, flags = {}, files = {} }) => ({
-    cwd: path.join(folder, cwd),
-    env: { MEANWHILE_HOME: home, ...env },
-    flags,
-    files: Object.fromEntries(Object.entries(files).map(([name, text]) => [path.join(folder, name), text])),
-  }));
-  const { stdout, stderr } = spawnSync(process.execPath, [program], { input: JSON.stringify(input), encoding: "utf8" });
-  expect(stdout, stderr).not.toBe("");
-  // What a config file prints when it is read comes before.
-  const keys = JSON.parse(stdout.split("\n").at(-1) as string) as { front: string; daemon: string }[];
-  for (const [at, { front, daemon }] of keys.entries())
-    expect(front, `the front's key at ${JSON.stringify(places[at])}`).toBe(daemon);
-  return keys.map(({ front }) => front);
+  const keys: string[] = [];
+  for (const { cwd = "p", env = {}, flags = {}, files = {} } of places) {
+    writeFiles(folder, files);
+    const place = { cwd: path.join(folder, cwd), env: { ...process.env, MEANWHILE_HOME: home, ...env } };
+    const { key } = await addressOf(flags, { place });
+    const { daemon } = await loadSettings({ ...place, flags });
+    expect(key, `the proxy's key at ${JSON.stringify({ cwd, env, flags, files })}`).toBe(daemon.key);
+    keys.push(key);
+  }
+  return keys;
 }
 
 const isOne = (keys: readonly (string | undefined)[]) => expect(new Set(keys).size, keys.join(" ")).toBe(1);
 const areMany = (keys: readonly (string | undefined)[]) => expect(new Set(keys).size, keys.join(" ")).toBe(keys.length);
 
-// Each starts Node a few times.
 describe("a front and its daemon come to one key", () => {
-  test("without a project of their own, all folders have one daemon", () => {
+  test("without a project of their own, all folders have one daemon", async () => {
     const folder = writeFiles(temporaryFolder(), { "p/x": "", "q/x": "", "r/commands/x": "" });
-    const [p, q, r, bare] = keysOf(folder, [{}, { cwd: "q" }, { cwd: "r" }, { flags: { bundled: false } }]);
+    const [p, q, r, bare] = await keysOf(folder, [{}, { cwd: "q" }, { cwd: "r" }, { flags: { bundled: false } }]);
     isOne([p, q]);
     areMany([p, r, bare]);
   });
 
-  test("folders that are named make the project, by their real places and in any spelling", () => {
+  test("folders that are named make the project, by their real places and in any spelling", async () => {
     const folder = writeFiles(temporaryFolder(), { "p/a/x": "", "p/b/x": "", "q/x": "" });
     symlinkSync(path.join(folder, "p"), path.join(folder, "linked"));
     symlinkSync(path.join(folder, "p/a"), path.join(folder, "q/a"));
     const absolute = path.join(folder, "p/a");
-    const keys = keysOf(folder, [
+    const keys = await keysOf(folder, [
       { flags: { commands: ["a"] } },
       { flags: { commands: ["./b/../a/"] } },
       { flags: { commands: [absolute] } },
@@ -73,11 +68,11 @@ describe("a front and its daemon come to one key", () => {
     areMany(keys.slice(5));
   });
 
-  test("a config file in JSON makes a project, and each text of it another daemon", () => {
+  test("a config file in JSON makes a project, and each text of it another daemon", async () => {
     const file = "p/meanwhile.config.json";
     const folder = writeFiles(temporaryFolder(), { "p/c/x": "", "q/x": "" });
     symlinkSync(path.join(folder, "p"), path.join(folder, "linked"));
-    const keys = keysOf(folder, [
+    const keys = await keysOf(folder, [
       { files: { [file]: '{"commands":["c"],"bundled":false}' } },
       { cwd: "linked" },
       { files: { [file]: '{"commands":["c"],"bundled":false,"name":"n"}' } },
@@ -91,37 +86,26 @@ describe("a front and its daemon come to one key", () => {
     areMany(keys.slice(1));
   });
 
-  test("a config file of code is run once for each of its texts", () => {
-    const file = "p/meanwhile.config.ts";
-    const code = (config: string) => `console.log("noise"); const config: object = ${config}; export default config;`;
-    const folder = writeFiles(temporaryFolder(), { "p/c/x": "" });
-    const keys = keysOf(folder, [{ files: { [file]: code('{ commands: ["c"], bundled: false }') } }, {}]);
-    isOne(keys);
-    const [key] = keysOf(folder, [{ files: { [file]: code('{ commands: ["c"], bundled: false, env: ["A"] }') } }]);
-    areMany([keys[0], key]);
-    expect(readdirSync(path.join(folder, "home/run")).filter((name) => name.endsWith(".said"))).toHaveLength(1);
-  });
-
-  test("the user's own config counts wherever the project's says nothing", () => {
+  test("the user's own config counts wherever the project's says nothing", async () => {
     const folder = writeFiles(temporaryFolder(), {
       "p/mine/x": "",
       "p/meanwhile.config.json": '{"env":["A"]}',
       "home/config.json": '{"commands":["mine"],"env":["B"]}',
     });
-    const keys = keysOf(folder, [{}, { env: { A: "1" } }, { env: { A: "2" } }]);
+    const keys = await keysOf(folder, [{}, { env: { A: "1" } }, { env: { A: "2" } }]);
     areMany(keys);
-    isOne([keys[0], ...keysOf(folder, [{ env: { B: "1" } }])]);
+    isOne([keys[0], ...(await keysOf(folder, [{ env: { B: "1" } }]))]);
   });
 
-  test("of the environment only the variables that the config names and our own count, and neither the home nor the host", () => {
+  test("of the environment only the variables that the config names and our own count, and neither the home nor the host", async () => {
     const folder = writeFiles(temporaryFolder(), { "p/meanwhile.config.json": '{"env":["TOKEN","MEANWHILE_LOG"]}' });
-    const keys = keysOf(folder, [
+    const keys = await keysOf(folder, [
       { env: { OTHER: "1" } },
       { env: { OTHER: "2", MEANWHILE_HOST: "cursor" } },
       { env: { MEANWHILE_HOST: "zed" } },
     ]);
     isOne(keys);
-    const more = keysOf(folder, [
+    const more = await keysOf(folder, [
       { env: { TOKEN: "" } },
       { env: { TOKEN: "1" } },
       { env: { TOKEN: "2" } },
@@ -133,17 +117,16 @@ describe("a front and its daemon come to one key", () => {
   });
 });
 
-// They start Node as well.
 describe("what is wrapped is a project of its own", () => {
   const one = { command: "npx", args: ["server"] };
   const wrapping = (upstream: object): Place => ({ flags: { wrap: { upstreams: { one: { ...one, ...upstream } } } } });
 
-  test("in every folder, whatever lies in it; and each way to say it has its daemon", () => {
+  test("in every folder, whatever lies in it; and each way to say it has its daemon", async () => {
     const folder = writeFiles(temporaryFolder(), { "p/x": "", "q/meanwhile.config.json": "{}", "q/commands/x": "" });
     const plain = wrapping({});
-    isOne(keysOf(folder, [plain, { ...plain, cwd: "q" }]));
+    isOne(await keysOf(folder, [plain, { ...plain, cwd: "q" }]));
     areMany(
-      keysOf(folder, [
+      await keysOf(folder, [
         plain,
         wrapping({ args: ["other"] }),
         wrapping({ share: "all" }),
@@ -155,16 +138,16 @@ describe("what is wrapped is a project of its own", () => {
     );
   });
 
-  test("by the values of the variables that it refers to, as an upstream of a config does", () => {
+  test("by the values of the variables that it refers to, as an upstream of a config does", async () => {
     const folder = writeFiles(temporaryFolder(), {
       "p/x": "",
       "q/meanwhile.config.json": '{"upstreams":{"a":{"url":"https://a.b","headers":{"X-Key":"${T}"}}}}',
       "home/config.json": '{"upstreams":{"b":{"command":"x","args":["${B:-1}"]}}}',
     });
     const referring = wrapping({ env: { KEY: "${T:-none}" } });
-    areMany(keysOf(folder, [referring, { ...referring, env: { T: "1" } }, { ...referring, env: { T: "2" } }]));
-    isOne(keysOf(folder, [referring, { ...referring, env: { B: "1" } }]));
-    areMany(keysOf(folder, [{ cwd: "q" }, { cwd: "q", env: { T: "1" } }, { cwd: "q", env: { B: "1" } }]));
+    areMany(await keysOf(folder, [referring, { ...referring, env: { T: "1" } }, { ...referring, env: { T: "2" } }]));
+    isOne(await keysOf(folder, [referring, { ...referring, env: { B: "1" } }]));
+    areMany(await keysOf(folder, [{ cwd: "q" }, { cwd: "q", env: { T: "1" } }, { cwd: "q", env: { B: "1" } }]));
   });
 });
 
