@@ -43,9 +43,14 @@ export interface Home {
 /** The variables of a process, by name. */
 export type ProcessEnvironment = Readonly<Record<string, string | undefined>>;
 
+/** The user's own folder, as these variables name it, or else the operating system. */
+export function userFolder(env: ProcessEnvironment): string {
+  return (system.platform === "win32" ? env.USERPROFILE : env.HOME) || homedir();
+}
+
 /** Names the home folder and what is in it; touches nothing. */
 export function homeAt(env: ProcessEnvironment): Home {
-  const folder = path.resolve(env[thisProgram.variable("HOME")] || path.join(homedir(), thisProgram.homeName));
+  const folder = path.resolve(env[thisProgram.variable("HOME")] || path.join(userFolder(env), thisProgram.homeName));
   return {
     folder,
     configFile: path.join(folder, "config.json"),

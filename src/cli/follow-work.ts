@@ -84,7 +84,7 @@ async function askHowToLeave(
     schema: { type: "object", properties: { leave }, required: ["leave"] },
   };
   let isMeant = false;
-  const answer = await screen.lend(() => askInTerminal(question, () => (isMeant = true)));
+  const answer = await screen.lend(() => askInTerminal(question, terminal, () => (isMeant = true)));
   // A second Ctrl-C is meant. Esc is not: over a slow line an arrow key may come in two, and an Esc is its first half.
   if (answer.action !== "accept") return isMeant ? "cancel" : "stay";
   return answer.content.leave === "let it go on" ? "detach" : answer.content.leave === "stay" ? "stay" : "cancel";
@@ -125,7 +125,7 @@ export class WorkScreen {
 
   /** The answer; undefined where somebody who only watches had rather leave, and the question stays open. */
   async ask(question: Question): Promise<Answer | undefined> {
-    const answer = await this.lend(() => askInTerminal(question));
+    const answer = await this.lend(() => askInTerminal(question, this.#work.terminal));
     if (answer.action !== "cancel" || this.#work.isWatching !== true) return answer;
     this.#leave();
     return undefined;

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import path from "node:path";
 import { systemClock } from "../clock.ts";
 import { localUser } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
@@ -165,7 +166,9 @@ function toDoor(stage: Stage, terminal: Terminal, typed: TypedCommand, isDebug: 
       if (question.isConfirmation && typed.yes) return { action: "accept", content: { confirm: true } };
       if (!terminal.canAsk) return { action: "cancel" };
       onAsk();
-      const answer = await (view === undefined ? askInTerminal(question) : view.pause(() => askInTerminal(question)));
+      const answer = await (view === undefined
+        ? askInTerminal(question, terminal)
+        : view.pause(() => askInTerminal(question, terminal)));
       if (answer.action === "cancel") cancel();
       return answer;
     },
@@ -270,7 +273,9 @@ export async function readInputFile(file: string | undefined, terminal: Terminal
   if (file === undefined) return {};
   let parsed: unknown;
   try {
-    parsed = JSON.parse(file === "-" ? await terminal.readInput() : readFileSync(file, "utf8"));
+    parsed = JSON.parse(
+      file === "-" ? await terminal.readInput() : readFileSync(path.resolve(terminal.folder, file), "utf8"),
+    );
   } catch (cause) {
     throw new UsageError(`--input ${file} cannot be used: ${messageOf(cause)}`, { cause });
   }

@@ -1,3 +1,4 @@
+import type { Readable, Writable } from "node:stream";
 import { createColors } from "picocolors";
 import { type Clock, formatDuration, systemClock } from "../clock.ts";
 import type { Answer, Question } from "../command/context.ts";
@@ -6,7 +7,7 @@ import { clean, cleanKeepingColors } from "../screen/clean.ts";
 import { cut } from "../screen/width.ts";
 import { secondsLeft } from "../task/estimate.ts";
 import type { ProgressUpdate } from "../task/progress.ts";
-
+import type { ProcessContext } from "./process-context.ts";
 import {
   type Choice,
   choicesOf,
@@ -44,11 +45,17 @@ export interface Terminal {
   onInterrupt(listener: (how: "interrupt" | "leave") => void): () => void;
   /** Ends the process at once. */
   leave(code: number): void;
+  /** What questions read keys from and are drawn on. */
+  readonly prompt: { readonly input: Readable; readonly output: Writable };
 }
 
-/** The terminal of this process. `write` is stdout's own, when others have been kept from it. */
-export function openTerminal(write: (text: string) => unknown, options: { noColor: boolean }): Terminal {
-  const { env, stderr, stdin, stdout } = process;
+/** The terminal of a process. `write` writes to stdout, also after stdout was taken from the commands. */
+export function openTerminal(
+  context: Pick<ProcessContext, "stdin" | "stdout" | "stderr" | "env" | "cwd" | "signals" | "exit">,
+  write: (text: string) => unknown,
+  options: { noColor: boolean },
+): Terminal {
+  const { env, stderr, stdin, stdout, signals } = context;
   const isLive = stderr.isTTY === true && env.TERM !== "dumb";
   const hasColor = isLive && !options.noColor && (env.NO_COLOR ?? "") === "";
   return {
@@ -63,7 +70,7 @@ export function openTerminal(write: (text: string) => unknown, options: { noColo
     },
     isDataShown: stdout.isTTY === true,
     get folder() {
-      return process.cwd();
+      return context.cwd;
     },
     print: (text) => write(stdout.isTTY === true ? cleanKeepingColors(text, { hasColor }) : text),
     say: (text) => stderr.write(cleanKeepingColors(text, { hasColor })),
@@ -76,12 +83,20 @@ export function openTerminal(write: (text: string) => unknown, options: { noColo
     onInterrupt(listener) {
       const interrupt = () => listener("interrupt");
       const leave = () => listener("leave");
-      process.on("SIGINT", interrupt).on("SIGTERM", leave).on("SIGHUP", leave);
-      return () => process.off("SIGINT", interrupt).off("SIGTERM", leave).off("SIGHUP", leave);
+      signals.on("SIGINT", interrupt);
+      for (const signal of leaveSignals) signals.on(signal, leave);
+      return () => {
+        signals.off("SIGINT", interrupt);
+        for (const signal of leaveSignals) signals.off(signal, leave);
+      };
     },
-    leave: (code) => process.exit(code),
+    leave: (code) => context.exit(code),
+    prompt: { input: stdin, output: stderr },
   };
 }
+
+/** The terminal was closed, or the process was asked to end. */
+const leaveSignals = ["SIGTERM", "SIGHUP"] as const;
 
 const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const frameMs = 100;
@@ -217,22 +232,27 @@ function drawBar(percentage: number): string {
  * Asks in the terminal, one line a field, on stderr. Esc and Ctrl-C both cancel the question; `onCtrlC` tells them
  * apart.
  */
-export async function askInTerminal(question: Question, onCtrlC: () => void = () => {}): Promise<Answer> {
+export async function askInTerminal(
+  question: Question,
+  { prompt }: Pick<Terminal, "prompt">,
+  onCtrlC: () => void = () => {},
+): Promise<Answer> {
   const onKey = (_: unknown, key: { readonly ctrl?: boolean; readonly name?: string }) =>
     key.ctrl === true && key.name === "c" && onCtrlC();
-  const { stdin } = process;
+  const { input } = prompt;
   const prompts = await import("@clack/prompts");
-  stdin.on("keypress", onKey);
-  return await askFields(prompts, question).finally(() => stdin.off("keypress", onKey));
+  input.on("keypress", onKey);
+  return await askFields({ ...prompt, prompts }, question).finally(() => input.off("keypress", onKey));
 }
 
-async function askFields(prompts: Prompts, question: Question): Promise<Answer> {
-  if (isLink(question)) return await askConsent(prompts, question);
+async function askFields(asking: Asking, question: Question): Promise<Answer> {
+  const { prompts } = asking;
+  if (isLink(question)) return await askConsent(asking, question);
   const content: Record<string, unknown> = {};
   const fields = fieldsOf(question.schema);
   for (const field of fields) {
     const label = fields.length === 1 ? clean(question.message) : `${clean(question.message)} ${fieldLabel(field)}`;
-    const answer = await promptField(prompts, `${label}${notesOf(field)}`, field);
+    const answer = await promptField(asking, `${label}${notesOf(field)}`, field);
     if (prompts.isCancel(answer)) return { action: "cancel" };
     if (answer !== undefined && answer !== "") content[field.name] = answer;
   }
@@ -240,35 +260,39 @@ async function askFields(prompts: Prompts, question: Question): Promise<Answer> 
 }
 
 /** A link has no fields: whoever has opened it says yes. */
-async function askConsent(prompts: Prompts, { message }: Question): Promise<Answer> {
+async function askConsent({ prompts, input, output }: Asking, { message }: Question): Promise<Answer> {
   const isOpened = await prompts.confirm({
     message: `${clean(message)} (open the link, then say yes)`,
     initialValue: false,
-    output: process.stderr,
+    input,
+    output,
   });
   if (prompts.isCancel(isOpened)) return { action: "cancel" };
   return isOpened ? { action: "accept", content: {} } : { action: "decline" };
 }
 
-type Prompts = typeof import("@clack/prompts");
+interface Asking {
+  readonly prompts: typeof import("@clack/prompts");
+  readonly input: Readable;
+  readonly output: Writable;
+}
 
-async function promptField(prompts: Prompts, message: string, field: QuestionField): Promise<unknown> {
-  const output = process.stderr;
+async function promptField({ prompts, ...streams }: Asking, message: string, field: QuestionField): Promise<unknown> {
   const { schema, isRequired } = field;
   const { default: suggested } = schema;
   if (schema.type === "boolean" && (isRequired || suggested !== undefined))
-    return await prompts.confirm({ message, initialValue: suggested === true, output });
+    return await prompts.confirm({ message, initialValue: suggested === true, ...streams });
   const choices = schema.type === "boolean" ? yesOrNo : choicesOf(schema);
   if (choices !== undefined && schema.type === "array") {
     const initialValues = Array.isArray(suggested) ? suggested.map(String) : [];
-    return await prompts.multiselect({ message, options: choices, initialValues, required: isRequired, output });
+    return await prompts.multiselect({ message, options: choices, initialValues, required: isRequired, ...streams });
   }
   if (choices !== undefined) {
     const options = isRequired ? choices : [...choices, noAnswer];
     const chosen = await prompts.select({
       message,
       options,
-      output,
+      ...streams,
       ...(typeof suggested === "string" && { initialValue: suggested }),
     });
     if (chosen === noAnswer.value) return undefined;
@@ -276,7 +300,12 @@ async function promptField(prompts: Prompts, message: string, field: QuestionFie
   }
   const fallback = defaultOf(schema);
   const hint = fallback === undefined ? {} : { placeholder: fallback, defaultValue: fallback };
-  const answer = await prompts.text({ message, validate: (text) => refuseText(text ?? "", field), output, ...hint });
+  const answer = await prompts.text({
+    message,
+    validate: (text) => refuseText(text ?? "", field),
+    ...streams,
+    ...hint,
+  });
   return isNumberField(schema) && typeof answer === "string" && answer !== "" ? Number(answer) : answer;
 }
 

@@ -3,6 +3,7 @@ import { thisProgram } from "../program/program.ts";
 import type { ProjectFlags } from "../project/project.ts";
 import { addFlags, beforeDashes, quietProgram, sentence } from "./command-usage.ts";
 import type { Flag, Operand } from "./completion/grammar.ts";
+import type { ProcessContext } from "./process-context.ts";
 import { printHelp } from "./screens/layout.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -38,6 +39,7 @@ export interface VerbCall {
   readonly words: readonly string[];
   readonly flags: ProjectFlags;
   readonly terminal: Terminal;
+  readonly context: ProcessContext;
   protectStdout(): Promise<void>;
 }
 

@@ -11,10 +11,16 @@ export interface Harm {
 
 let onHarm: ((harm: Harm) => void) | undefined;
 
-/** From now on the built-ins are put back when a command has changed them; it fails, and `report` is told. */
-export function guardBuiltins(report: (harm: Harm) => void): void {
+/**
+ * Restores the built-ins whenever a command has changed them, fails that command, and calls `report`, until the returned
+ * function is called.
+ */
+export function guardBuiltins(report: (harm: Harm) => void): () => void {
   keepBuiltins();
   onHarm = report;
+  return () => {
+    if (onHarm === report) onHarm = undefined;
+  };
 }
 
 /** Looks for changes that nobody has noticed yet, more thoroughly than is done around each run. */

@@ -1,6 +1,7 @@
 import childProcess, { ChildProcess, type StdioOptions } from "node:child_process";
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
+import type { Writable } from "node:stream";
 import type { Harm } from "./guard-builtins.ts";
 import { PrintLimit, type PrintOptions } from "./print-limit.ts";
 import type { Run } from "./running.ts";
@@ -12,17 +13,29 @@ import type { Run } from "./running.ts";
 
 type Write = (chunk: string | Uint8Array, callback?: (error?: Error | null) => void) => boolean;
 
+/** The parts of `process` that the guards change. A test gives each run of the CLI its own. */
+export interface GuardedProcess {
+  readonly stdout: Writable;
+  readonly stderr: Writable;
+  exit: NodeJS.Process["exit"];
+  exitCode?: NodeJS.Process["exitCode"];
+  on(event: string, listener: (value: unknown) => void): unknown;
+}
+
 /**
  * Takes stdout for ourselves: the returned function writes to it, and everything else that would (console.log,
- * process.stdout.write, writes to file descriptor 1, children that inherit it) goes to stderr instead.
+ * process.stdout.write, writes to file descriptor 1, children that inherit it) goes to stderr instead. File descriptors
+ * and children belong to the whole process, so they are redirected only when `guarded` is the process itself.
  */
-export function takeStdout(process: NodeJS.Process): { stream: NodeJS.WriteStream; write: Write } {
-  const { stdout, stderr } = process;
+export function takeStdout(guarded: GuardedProcess): { stream: Writable; write: Write } {
+  const { stdout, stderr } = guarded;
   const write: Write = stdout.write.bind(stdout) as Write;
   stdout.write = stderr.write.bind(stderr);
-  redirectFileWrites();
-  redirectChildren(stdout);
-  syncBuiltinESMExports();
+  if (guarded === process) {
+    redirectFileWrites();
+    redirectChildren(stdout);
+    syncBuiltinESMExports();
+  }
   return { stream: stdout, write };
 }
 
@@ -31,10 +44,10 @@ export function takeStdout(process: NodeJS.Process): { stream: NodeJS.WriteStrea
  * what writes without it.
  */
 export function limitPrints(
-  process: NodeJS.Process,
+  guarded: GuardedProcess,
   options: Omit<PrintOptions, "onLeftOut"> & { readonly onLeftOut?: (sentence: string) => void },
 ): (text: string) => void {
-  const { stdout, stderr } = process;
+  const { stdout, stderr } = guarded;
   const unlimited = stderr.write.bind(stderr);
   const limit = new PrintLimit({
     ...options,
@@ -67,7 +80,7 @@ function redirectFileWrites(): void {
   }
 }
 
-function redirectChildren(stdout: NodeJS.WriteStream): void {
+function redirectChildren(stdout: Writable): void {
   const away = (stdio: StdioOptions | undefined): StdioOptions | undefined => {
     if (stdio === "inherit") return ["inherit", 2, "inherit"];
     if (!Array.isArray(stdio)) return stdio;
@@ -100,7 +113,7 @@ function redirectChildren(stdout: NodeJS.WriteStream): void {
  * What escapes from our own code is handed to `onBug`.
  */
 export function surviveCommands(
-  process: NodeJS.Process,
+  guarded: GuardedProcess,
   options: { currentRun: () => Run | undefined; onBug: (error: unknown) => void },
 ): void {
   const onEscape = (error: unknown) => {
@@ -108,10 +121,10 @@ export function surviveCommands(
     if (run === undefined) options.onBug(error);
     else run.fail(error);
   };
-  process.on("unhandledRejection", onEscape);
-  process.on("uncaughtException", onEscape);
-  const exit = process.exit.bind(process);
-  process.exit = ((...code: [number?]) => {
+  guarded.on("unhandledRejection", onEscape);
+  guarded.on("uncaughtException", onEscape);
+  const exit = guarded.exit.bind(guarded);
+  guarded.exit = ((...code: [number?]) => {
     const run = options.currentRun();
     if (run === undefined) return exit(...code);
     const refusal = new Error(
@@ -119,7 +132,7 @@ export function surviveCommands(
     );
     run.fail(refusal);
     throw refusal;
-  }) as typeof process.exit;
+  }) as typeof guarded.exit;
 }
 
 /** What the log says of a command that has changed built-ins, and of what comes of it. */

@@ -36,16 +36,21 @@ export interface BoundedLog {
 }
 
 /**
- * Keeps a log within its size while this process lives; where the descriptor is something else than that log, there is
- * nothing to do.
+ * Keeps a log within its size until the returned function is called. Does nothing when the descriptor belongs to another
+ * file.
  */
-export function keepLogBounded(log: BoundedLog): void {
-  try {
-    check(log);
-  } catch {
-    // A log that cannot be put aside is written on; the next look tries again.
-  }
-  log.clock.after(checkMs, () => keepLogBounded(log));
+export function keepLogBounded(log: BoundedLog): () => void {
+  let cancel = () => {};
+  const look = () => {
+    try {
+      check(log);
+    } catch {
+      // A log that cannot be put aside is written on; the next look tries again.
+    }
+    cancel = log.clock.after(checkMs, look);
+  };
+  look();
+  return () => cancel();
 }
 
 function check({ file, files, fd, clock }: BoundedLog): void {

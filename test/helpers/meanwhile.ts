@@ -2,6 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import type { CliResult } from "./cli.ts";
 import { cleanUp, temporaryFolder } from "./home.ts";
 import { waitFor } from "./wait-for.ts";
 
@@ -52,12 +53,26 @@ export function startMeanwhile(words: readonly string[], options: StartOptions =
   return { child, home, stdout: () => stdout, stderr: () => stderr, exited };
 }
 
-/** Runs the real executable to its end. */
-export async function runMeanwhile(words: readonly string[], options: StartOptions & { readonly input?: string } = {}) {
+/** True in the in-process tier: see no-processes.ts. */
+const processesAreForbidden = () => (globalThis as { processesAreForbidden?: boolean }).processesAreForbidden === true;
+
+type RunOptions = StartOptions & { readonly input?: string };
+
+/** Runs the real executable to its end, in a process of its own. */
+export async function runProcess(
+  words: readonly string[],
+  options: RunOptions = {},
+): Promise<Omit<CliResult, "code"> & { readonly code: number | string }> {
   const started = startMeanwhile(words, options);
   started.child.stdin.end(options.input ?? "");
   const code = await started.exited;
   return { code, stdout: started.stdout(), stderr: started.stderr(), home: started.home };
+}
+
+/** For helpers of both kinds of tests: `runCli` where no process may be started, else `runProcess`. */
+export async function runMeanwhile(words: readonly string[], options: RunOptions = {}): ReturnType<typeof runProcess> {
+  if (!processesAreForbidden()) return await runProcess(words, options);
+  return await (await import("./cli.ts")).runCli(words, options);
 }
 
 /**

@@ -14,3 +14,4 @@ for (const name of ["spawn", "spawnSync", "fork", "exec", "execSync", "execFile"
     },
   });
 syncBuiltinESMExports();
+(globalThis as { processesAreForbidden?: boolean }).processesAreForbidden = true;

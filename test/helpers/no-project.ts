@@ -1,4 +1,4 @@
-import type { Cli } from "../../src/cli/main.ts";
+import type { Cli } from "../../src/cli/dispatch.ts";
 
 /** A command line in a folder without commands; whoever would run a project's code is told so. */
 export const noProject: Pick<Cli, "version" | "readProject" | "loadProject" | "protectStdout"> = {

@@ -1,6 +1,9 @@
+import { EventEmitter } from "node:events";
 import { createColors } from "picocolors";
-import { main } from "../../src/cli/main.ts";
+import { dispatch } from "../../src/cli/dispatch.ts";
+import type { ProcessContext } from "../../src/cli/process-context.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
+import { system } from "../../src/system/system.ts";
 import { noProject } from "./no-project.ts";
 
 /** A terminal that is not there, where nobody can be asked: what was printed and what was said on it. */
@@ -14,6 +17,7 @@ export function openTerminalHere(more: Partial<Terminal> = {}) {
     rows: 24,
     isDataShown: false,
     folder: process.cwd(),
+    prompt: { input: process.stdin, output: process.stderr },
     print: (text) => (printed += text),
     say: (text) => (said += text),
     erase: () => (said += "\r\x1b[2K"),
@@ -25,12 +29,32 @@ export function openTerminalHere(more: Partial<Terminal> = {}) {
   return { terminal, printed: () => printed, said: () => said };
 }
 
+/** The context of this very process, for code that needs its folder and variables alone. */
+export function contextHere(more: Partial<ProcessContext> = {}): ProcessContext {
+  return {
+    argv: [],
+    stdin: process.stdin,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    env: process.env,
+    cwd: process.cwd(),
+    platform: system.platform,
+    exit: () => {},
+    kill: () => {},
+    signals: new EventEmitter(),
+    nodeFile: process.execPath,
+    guarded: process,
+    startInBackground: () => {},
+    ...more,
+  };
+}
+
 /** Types a line in a terminal that is not there; whoever would read or run a project's code is told so. */
 export async function typeHere(
   words: readonly string[],
   more: Partial<Terminal> = {},
 ): Promise<{ readonly code: number; readonly printed: string; readonly said: string }> {
   const { terminal, printed, said } = openTerminalHere(more);
-  const code = await main({ words, terminal, ...noProject });
+  const code = await dispatch({ words, terminal, context: contextHere(), ...noProject });
   return { code, printed: printed(), said: said() };
 }

@@ -41,7 +41,7 @@ const lookMs = 50;
 /** `meanwhile daemon …` */
 export async function controlDaemon(name: keyof typeof subverbs, typed: TypedVerb): Promise<ExitCode> {
   try {
-    return await subverbs[name]({ ...typed, home: openHome(process.env), pid: readPid(name, typed.operands) });
+    return await subverbs[name]({ ...typed, home: openHome(typed.context.env), pid: readPid(name, typed.operands) });
   } catch (error) {
     throw error instanceof DaemonUnreachable
       ? new RuntimeError("HOME_UNUSABLE", error.message, { cause: error })
@@ -59,10 +59,10 @@ function readPid(name: string, [word]: readonly string[]): number | undefined {
 }
 
 async function status(context: DaemonCall): Promise<ExitCode> {
-  const { home, terminal, options, flags } = context;
+  const { home, terminal, options } = context;
   const daemons = await findDaemons(home);
   const own = await ownAddress(context);
-  const described = daemons.map((daemon) => ({ ...daemon, isThisProject: isOwn(daemon, own, flags) }));
+  const described = daemons.map((daemon) => ({ ...daemon, isThisProject: isOwn(daemon, own, context) }));
   const toJson = ({ key: _key, record, ...daemon }: (typeof described)[number]) => ({
     ...daemon,
     folder: record.folder,
@@ -133,7 +133,7 @@ async function stop(context: DaemonCall): Promise<ExitCode> {
  * so.
  */
 async function tellToStop(
-  { home, options, terminal }: DaemonCall,
+  { home, options, terminal, context }: DaemonCall,
   daemon: FoundDaemon,
 ): Promise<{ ended(): Promise<void> }> {
   if (daemon.kind === "refused") throw new CommandError(daemon.why);
@@ -142,7 +142,7 @@ async function tellToStop(
   if (daemon.kind === "silent" && !isNow)
     throw new CommandError(`Daemon ${pid} does not answer; --now ends it all the same.`);
   // It listens and does not speak: what it was doing is found and taken up by the next one.
-  if (daemon.kind === "silent") process.kill(pid, "SIGKILL");
+  if (daemon.kind === "silent") context.kill(pid);
   const { left } = daemon.kind === "silent" ? { left: undefined } : await stopDaemon(home, key, isNow);
   // Daemons of other versions do not say.
   const { graceSeconds = usualGraceSeconds } = daemon.kind === "silent" || isNow ? { graceSeconds: 0 } : daemon;
@@ -178,12 +178,12 @@ async function restart(context: DaemonCall): Promise<ExitCode> {
   const own = await ownAddress(context);
   const running = chooseDaemon(context, await findDaemons(home), own);
   // To start the first one is to run the project's code, which is for those who serve it.
-  if (running === undefined && (own === undefined || !isLoadedBefore(context.flags)))
+  if (running === undefined && (own === undefined || !isLoadedBefore(context.context, context.flags)))
     throw new CommandError(
       `No daemon of this project runs, and its files have not been loaded as they are now; the next \`${thisProgram.name} serve\` does both.`,
     );
   if (running?.record.wraps !== undefined) return await restartWrap(context, running, running.record.wraps);
-  const flags = running === undefined ? context.flags : flagsAgain(running, own, context.flags);
+  const flags = running === undefined ? context.flags : flagsAgain(running, own, context);
   // Who could not be followed by another is not told to stop.
   refuseUnwritable(home);
   const told = running === undefined ? undefined : await tellToStop(context, running);
@@ -202,9 +202,13 @@ async function restartWrap(context: DaemonCall, running: FoundDaemon, wraps: rea
 }
 
 /** What the next daemon is started with: as this one was, where that is not what `serve` would do here by itself. */
-function flagsAgain({ key, pid, record }: FoundDaemon, own: OwnDaemon | undefined, flags: ProjectFlags): ProjectFlags {
+function flagsAgain(
+  { key, pid, record }: FoundDaemon,
+  own: OwnDaemon | undefined,
+  { flags, context }: DaemonCall,
+): ProjectFlags {
   if (own !== undefined && (key === own.key || record.project === own.project)) return flags;
-  if (record.folder !== process.cwd())
+  if (record.folder !== context.cwd)
     throw new CommandError(`Daemon ${pid} was started in ${record.folder ?? "another folder"}; restart it from there.`);
   return record.flags ?? flags;
 }

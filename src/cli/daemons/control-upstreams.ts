@@ -29,8 +29,9 @@ export const subverbs = { status, restart, logs, login };
 
 /** `meanwhile upstreams …` */
 export async function controlUpstreams(name: keyof typeof subverbs, typed: TypedVerb): Promise<ExitCode> {
-  const home = openHome(process.env);
-  const { settings, notice } = readSettings({ cwd: process.cwd(), env: process.env, flags: typed.flags });
+  const { cwd, env } = typed.context;
+  const home = openHome(env);
+  const { settings, notice } = readSettings({ cwd, env, flags: typed.flags });
   if (notice !== undefined) typed.terminal.say(`${typed.terminal.colors.yellow("!")} ${notice}\n`);
   const all = await findUpstreams(home, settings);
   return await subverbs[name](typed, all, { home, settings });
@@ -152,5 +153,10 @@ async function login(
     );
   }
   const { signInToUpstreams } = await import("./sign-in-upstreams.ts");
-  return await signInToUpstreams({ upstreams: { [name]: config }, home, terminal: typed.terminal });
+  return await signInToUpstreams({
+    upstreams: { [name]: config },
+    home,
+    terminal: typed.terminal,
+    context: typed.context,
+  });
 }

@@ -9,7 +9,7 @@ import { type DaemonRecord, readRecords, removeRecord } from "../../daemon/recor
 import { CommandError, messageOf, RuntimeError } from "../../errors.ts";
 import type { Home } from "../../paths.ts";
 import { thisProgram } from "../../program/program.ts";
-import { flagWords, type ProjectFlags } from "../../project/project.ts";
+import { flagWords } from "../../project/project.ts";
 import { system } from "../../system/system.ts";
 import { quoteWord } from "../remote/server-target.ts";
 import type { TypedVerb } from "../verb.ts";
@@ -72,10 +72,14 @@ export type OwnDaemon = Pick<DaemonAddress, "key" | "project">;
  * Whether a daemon is this project's, whatever it was started with. Flags that are typed name the project themselves;
  * without any, everything counts that was started in this folder.
  */
-export function isOwn({ key, record }: FoundDaemon, own: OwnDaemon | undefined, flags: ProjectFlags): boolean {
+export function isOwn(
+  { key, record }: FoundDaemon,
+  own: OwnDaemon | undefined,
+  { flags, context }: Pick<TypedVerb, "flags" | "context">,
+): boolean {
   if (own !== undefined && (key === own.key || record.project === own.project)) return true;
   const isTyped = flags.commands !== undefined || flags.bundled !== undefined;
-  return !isTyped && record.folder === process.cwd();
+  return !isTyped && record.folder === context.cwd;
 }
 
 /**
@@ -83,10 +87,11 @@ export function isOwn({ key, record }: FoundDaemon, own: OwnDaemon | undefined, 
  * this project.
  */
 export function chooseDaemon(
-  { flags, pid }: { readonly flags: ProjectFlags; readonly pid: number | undefined },
+  typed: Pick<TypedVerb, "flags" | "context"> & { readonly pid: number | undefined },
   daemons: readonly FoundDaemon[],
   own: OwnDaemon | undefined,
 ): FoundDaemon | undefined {
+  const { pid } = typed;
   if (pid !== undefined) {
     const named = daemons.find((daemon) => daemon.pid === pid);
     if (named === undefined)
@@ -95,7 +100,7 @@ export function chooseDaemon(
       );
     return named;
   }
-  const candidates = daemons.filter((daemon) => isOwn(daemon, own, flags));
+  const candidates = daemons.filter((daemon) => isOwn(daemon, own, typed));
   const exact = candidates.find(({ key }) => key === own?.key);
   if (exact !== undefined || candidates.length < 2) return exact ?? candidates[0];
   const named = candidates.map((daemon) => `${daemon.pid} (${startOf(daemon.record) || "no flags"})`).join(", ");

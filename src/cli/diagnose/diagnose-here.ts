@@ -5,11 +5,15 @@ import { Cancelled, Exit } from "../../errors.ts";
 import { homeAt } from "../../paths.ts";
 import { packageVersion } from "../../project/project.ts";
 import { ProgressTrack } from "../../task/progress.ts";
-import { StageView, type Terminal } from "../terminal.ts";
+import { StageView } from "../terminal.ts";
+import type { TypedVerb } from "../verb.ts";
 import type { TypedDiagnosis } from "./read-diagnosis.ts";
 
 /** In this terminal, with a bar. */
-export async function diagnoseHere(typed: TypedDiagnosis, terminal: Terminal): Promise<Report> {
+export async function diagnoseHere(
+  typed: TypedDiagnosis,
+  { terminal, context }: Pick<TypedVerb, "terminal" | "context">,
+): Promise<Report> {
   const stop = new AbortController();
   const stopListening = terminal.onInterrupt(() => {
     if (stop.signal.aborted) terminal.leave(Exit.Cancelled);
@@ -22,7 +26,7 @@ export async function diagnoseHere(typed: TypedDiagnosis, terminal: Terminal): P
       ...typed,
       signal: stop.signal,
       version: packageVersion(),
-      privateFolder: homeAt(process.env).folder,
+      privateFolder: homeAt(context.env).folder,
       onStep: ({ done, total, suite, question }) => {
         const message = suite === undefined ? question : `${suite}: ${question}`;
         // Of the first few nobody could say how long the others take.

@@ -13,6 +13,7 @@ import { type EndedTask, isTerminal, type Task } from "../../task/task.ts";
 import type { Tasks } from "../../task/tasks.ts";
 import { leftAlone } from "../follow-work.ts";
 import { startDetachedWorker } from "../own/detached-worker.ts";
+import type { ProcessContext } from "../process-context.ts";
 import { followRemote } from "../remote/follow-remote.ts";
 import { quoteWord } from "../remote/server-target.ts";
 import { clean, type Terminal } from "../terminal.ts";
@@ -27,6 +28,7 @@ const defaultPollMs = 1_000;
 
 interface StartOptions {
   readonly terminal: Terminal;
+  readonly context: ProcessContext;
   readonly ttlMs: number | undefined;
   readonly pollIntervalMs: number | undefined;
   readonly isDetached: boolean;
@@ -37,7 +39,7 @@ export async function startDiagnosis(typed: TypedDiagnosis, options: StartOption
   const { terminal, ttlMs, isDetached } = options;
   const entry = ownCommand(typed.tools.length === 0 ? "diagnose" : "diagnose_tools");
   if (entry === undefined) throw new Error("diagnose has no command of its own");
-  return await withTasks(async (tasks, revive) => {
+  return await withTasks(options.context, async (tasks, revive) => {
     const { target, tools, suites, isFull, budgetMs, memoryMb, isDeterministic } = typed;
     const input = {
       target,
@@ -65,13 +67,14 @@ export async function startDiagnosis(typed: TypedDiagnosis, options: StartOption
 
 interface TakeUpOptions {
   readonly terminal: Terminal;
+  readonly context: ProcessContext;
   readonly isQuiet: boolean;
   readonly pollIntervalMs: number | undefined;
 }
 
 /** Takes up a diagnosis by its id, whoever started it. */
 export async function followDiagnosis(taskId: string, options: TakeUpOptions): Promise<Report | undefined> {
-  return await withTasks(async (tasks, revive) => {
+  return await withTasks(options.context, async (tasks, revive) => {
     const task = await tasks.engine.get(localKey, taskId);
     if (!/^diagnose(_tools)?$/.test(task.command))
       throw new CommandError(
@@ -94,16 +97,19 @@ export async function followDiagnosis(taskId: string, options: TakeUpOptions): P
   });
 }
 
-async function withTasks<T>(work: (tasks: Tasks, revive: (task: Task) => void) => Promise<T>): Promise<T> {
+async function withTasks<T>(
+  context: ProcessContext,
+  work: (tasks: Tasks, revive: (task: Task) => void) => Promise<T>,
+): Promise<T> {
   // Nothing of the folder we are in is needed, and nothing of it is run, unless it is what is diagnosed.
   const flags = { scope: "pack" } as const;
-  const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
+  const settings = await loadSettings({ cwd: context.cwd, env: context.env, flags });
   const tasks = await openTasks(settings);
   tasks.sweeper.start();
   try {
     // The work is done by a process of its own from the first moment, so that this terminal may be closed at any other.
     return await work(tasks, (task) => {
-      if (task.status === "queued" && task.project === settings.project) startDetachedWorker(settings, flags);
+      if (task.status === "queued" && task.project === settings.project) startDetachedWorker(context, settings, flags);
     });
   } finally {
     tasks.sweeper.stop();

@@ -1,11 +1,13 @@
 import { closeSync, openSync, readSync } from "node:fs";
+import path from "node:path";
 import { comparisonToJson, comparisonToMarkdown, comparisonToTerminal } from "../../diagnose/formats/comparison.ts";
 import { maxReportBytes, readReport } from "../../diagnose/formats/json-report.ts";
 import { compareReports, type failLimits, failsAt } from "../../diagnose/report/compare-reports.ts";
 import type { Report } from "../../diagnose/report/report.ts";
 import { Exit, type ExitCode, UsageError } from "../../errors.ts";
-import { homeAt } from "../../paths.ts";
+import { type Home, homeAt } from "../../paths.ts";
 import { thisProgram } from "../../program/program.ts";
+import type { ProcessContext } from "../process-context.ts";
 import type { Terminal } from "../terminal.ts";
 import { listKept } from "./kept-reports.ts";
 
@@ -18,20 +20,23 @@ interface Comparing {
   /** The change that makes the exit code 1. */
   readonly limit: (typeof failLimits)[number] | undefined;
   readonly terminal: Terminal;
+  readonly context: ProcessContext;
 }
 
 /** Compares two reports, older one first, or the last two that are kept; prints what changed. */
-export function printComparison(files: readonly string[], { format, limit, terminal }: Comparing): ExitCode {
-  const [before, after] = files;
+export function printComparison(files: readonly string[], { format, limit, terminal, context }: Comparing): ExitCode {
+  const [before, after] = files.map((file) => path.resolve(context.cwd, file));
   const comparison =
-    before === undefined || after === undefined ? compareKept() : compareReports(load(before), load(after));
+    before === undefined || after === undefined
+      ? compareKept(homeAt(context.env))
+      : compareReports(load(before), load(after));
   terminal.print(draw(comparison, format, terminal));
   return limit !== undefined && failsAt(comparison, limit) ? Exit.CommandFailed : Exit.Ok;
 }
 
 /** The last report that is kept, and the one before it that is of the same target. */
-function compareKept(): ReturnType<typeof compareReports> {
-  const files = listKept(homeAt(process.env)).toReversed();
+function compareKept(home: Home): ReturnType<typeof compareReports> {
+  const files = listKept(home).toReversed();
   const [last] = files;
   const after = last === undefined ? undefined : load(last);
   for (const file of after === undefined ? [] : files.slice(1)) {

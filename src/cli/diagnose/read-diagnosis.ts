@@ -1,10 +1,12 @@
 import { accessSync, constants, mkdirSync } from "node:fs";
+import path from "node:path";
 import { closest } from "../../command/suggest.ts";
 import { type SuiteName, severities, suiteNames } from "../../diagnose/check.ts";
 import { checkUrl, type DiagnosisTarget, type ToolToCall } from "../../diagnose/diagnosis-target.ts";
 import { messageOf, UsageError } from "../../errors.ts";
+import type { ProcessEnvironment } from "../../paths.ts";
 import { thisProgram } from "../../program/program.ts";
-import { executable, flagWords, type ProjectFlags } from "../../project/project.ts";
+import { executable, flagWords } from "../../project/project.ts";
 import { readJsonArguments } from "../remote/call-arguments.ts";
 import { readHeaders } from "../remote/connect-target.ts";
 import { readTarget } from "../remote/server-target.ts";
@@ -53,7 +55,7 @@ function refuseMixed(options: Options): void {
 }
 
 /** What is to become of the report; makes the folder it is to be written to. */
-export function readOutput(options: Options): ReportOutput {
+export function readOutput(options: Options, cwd: string): ReportOutput {
   const out = options.out as string | undefined;
   if (out === "") throw new UsageError("--out needs a folder.");
   const written = reportFormats.filter((name) => name !== "terminal");
@@ -62,15 +64,15 @@ export function readOutput(options: Options): ReportOutput {
     throw new UsageError("Several formats cannot be printed one after the other; --out <folder> writes them to files.");
   const [failOn = "major", ...more] = readList(options.failOn, [...severities, "never"] as const, "--fail-on") ?? [];
   if (more.length > 0) throw new UsageError("--fail-on takes one severity.");
-  if (out !== undefined) makeFolder(out);
+  if (out !== undefined) makeFolder(out, cwd);
   return { formats, out, failOn, isQuiet: options.quiet === true };
 }
 
 /** Before anything else: a report that cannot be written is not worth waiting for. */
-function makeFolder(out: string): void {
+function makeFolder(out: string, cwd: string): void {
   try {
-    mkdirSync(out, { recursive: true });
-    accessSync(out, constants.W_OK);
+    mkdirSync(path.resolve(cwd, out), { recursive: true });
+    accessSync(path.resolve(cwd, out), constants.W_OK);
   } catch (cause) {
     throw new UsageError(`--out ${clean(out)} cannot be written: ${messageOf(cause)}`, { cause });
   }
@@ -127,11 +129,11 @@ export function readMs(options: Options, name: "taskTtl" | "pollInterval"): numb
   return ms;
 }
 
-function toTarget({ options, operands, server, flags }: TypedVerb): DiagnosisTarget {
+function toTarget({ options, operands, server, flags, context }: TypedVerb): DiagnosisTarget {
   const headers = readHeaders((options.header as string[] | undefined) ?? [], "--header");
   const otherHeaders = readHeaders((options.otherHeader as string[] | undefined) ?? [], "--other-header");
   const tokenVariable = options.tokenEnv as string | undefined;
-  const target = readOperand(operands, server, flags);
+  const target = readOperand(operands, server, { flags, context });
   if (target.kind === "stdio") {
     const given = [options.header, options.otherHeader, tokenVariable].some((value) => value !== undefined);
     if (given)
@@ -143,7 +145,10 @@ function toTarget({ options, operands, server, flags }: TypedVerb): DiagnosisTar
   const isTyped = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(target.url).hostname);
   return {
     ...target,
-    headers: { ...headers, ...(tokenVariable !== undefined && { Authorization: `Bearer ${tokenOf(tokenVariable)}` }) },
+    headers: {
+      ...headers,
+      ...(tokenVariable !== undefined && { Authorization: `Bearer ${tokenOf(tokenVariable, context.env)}` }),
+    },
     ...(options.otherHeader !== undefined && { otherHeaders }),
     policy: { allowsPrivate: options.allowPrivate === true, allowsLoopback: isTyped },
   };
@@ -152,7 +157,7 @@ function toTarget({ options, operands, server, flags }: TypedVerb): DiagnosisTar
 function readOperand(
   operands: readonly string[],
   server: readonly string[] | undefined,
-  flags: ProjectFlags,
+  { flags, context }: Pick<TypedVerb, "flags" | "context">,
 ): DiagnosisTarget {
   const [word, ...rest] = operands;
   if (rest.length > 0) throw new UsageError(`There is one target, not ${operands.length}; a command stands behind --.`);
@@ -160,7 +165,7 @@ function readOperand(
     if (word !== undefined) throw new UsageError("The target is named twice: a URL or a command behind --, not both.");
     if ((server[0] ?? "") === "")
       throw new UsageError("The server's command is empty; behind -- stands the program to start, then its arguments.");
-    return { kind: "stdio", argv: server, cwd: process.cwd() };
+    return { kind: "stdio", argv: server, cwd: context.cwd };
   }
   if (word === undefined)
     throw new UsageError(
@@ -180,7 +185,7 @@ function readOperand(
       policy: { allowsPrivate: false, allowsLoopback: false },
     };
   if (read.kind === "own") {
-    return { kind: "stdio", argv: [process.execPath, executable(), ...flagWords(flags), "serve"], cwd: process.cwd() };
+    return { kind: "stdio", argv: [context.nodeFile, executable(), ...flagWords(flags), "serve"], cwd: context.cwd };
   }
   if (read.kind === "socket")
     throw new UsageError("A socket cannot be diagnosed; give a URL, or the server's command behind --.");
@@ -190,8 +195,8 @@ function readOperand(
   );
 }
 
-function tokenOf(variable: string): string {
-  const token = process.env[variable]?.trim() ?? "";
+function tokenOf(variable: string, env: ProcessEnvironment): string {
+  const token = env[variable]?.trim() ?? "";
   if (token === "") throw new UsageError(`--token-env: the variable ${clean(variable)} is not set, or empty.`);
   if (/[^\x21-\x7e]/.test(token))
     throw new UsageError(`--token-env: the variable ${clean(variable)} holds characters that no bearer token has.`);

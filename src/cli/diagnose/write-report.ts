@@ -4,8 +4,9 @@ import { systemClock } from "../../clock.ts";
 import type { Report } from "../../diagnose/report/report.ts";
 import { hasScore, reaches } from "../../diagnose/report/score.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
-import { homeAt } from "../../paths.ts";
+import { type Home, homeAt } from "../../paths.ts";
 import { clean, type Terminal } from "../terminal.ts";
+import type { TypedVerb } from "../verb.ts";
 import { keepReport } from "./kept-reports.ts";
 import type { ReportFormat, ReportOutput } from "./report-output.ts";
 
@@ -15,16 +16,16 @@ const extensions = { json: "json", markdown: "md", html: "html", sarif: "sarif" 
 export async function writeReport(
   report: Report | undefined,
   { formats, out, failOn, isQuiet }: ReportOutput,
-  terminal: Terminal,
+  { terminal, context }: Pick<TypedVerb, "terminal" | "context">,
 ): Promise<ExitCode> {
   if (report === undefined) return Exit.Ok;
   if (out === undefined) terminal.print(await render(report, formats[0] ?? "terminal", terminal));
   else {
     if (!isQuiet) terminal.print(await render(report, "terminal", terminal));
-    const files = await writeReports(report, formats, { out, terminal });
+    const files = await writeReports(report, formats, { out, terminal, cwd: context.cwd });
     if (!isQuiet) terminal.say(`${terminal.colors.green("✓")} Reports written to: ${clean(files.join(", "))}\n`);
   }
-  await keep(report, { terminal, isQuiet });
+  await keep(report, homeAt(context.env), { terminal, isQuiet });
   return isFailure(report, failOn) ? Exit.CommandFailed : Exit.Ok;
 }
 
@@ -41,9 +42,13 @@ function isFailure(report: Report, failOn: ReportOutput["failOn"]): boolean {
  * Into the home, so that it can be compared with the next one; a home that cannot be written to costs nobody the
  * report.
  */
-async function keep(report: Report, { terminal, isQuiet }: { terminal: Terminal; isQuiet: boolean }): Promise<void> {
+async function keep(
+  report: Report,
+  home: Home,
+  { terminal, isQuiet }: { terminal: Terminal; isQuiet: boolean },
+): Promise<void> {
   try {
-    const file = await keepReport(homeAt(process.env), report, systemClock.now());
+    const file = await keepReport(home, report, systemClock.now());
     if (!isQuiet) terminal.say(`${terminal.colors.green("✓")} Report kept: ${clean(file)}\n`);
   } catch (error) {
     if (!isQuiet)
@@ -54,14 +59,14 @@ async function keep(report: Report, { terminal, isQuiet }: { terminal: Terminal;
 async function writeReports(
   report: Report,
   formats: readonly ReportFormat[],
-  { out, terminal }: { out: string; terminal: Terminal },
+  { out, terminal, cwd }: { out: string; terminal: Terminal; cwd: string },
 ): Promise<string[]> {
   const files: string[] = [];
   try {
     for (const format of formats) {
       if (format === "terminal") continue;
       const file = path.join(out, `diagnose.${extensions[format]}`);
-      writeFileSync(file, await render(report, format, terminal));
+      writeFileSync(path.resolve(cwd, file), await render(report, format, terminal));
       files.push(file);
     }
   } catch (cause) {

@@ -1,4 +1,3 @@
-import { homedir } from "node:os";
 import { systemClock, within } from "../../clock.ts";
 import type { Suggestion } from "../../command/command.ts";
 import { takeStdout } from "../../command/process-guard.ts";
@@ -6,7 +5,7 @@ import { completeTaskId } from "../../completion/completers.ts";
 import { filterBy } from "../../completion/filter.ts";
 import { readRecords } from "../../daemon/record.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
-import type { ProcessEnvironment } from "../../paths.ts";
+import { type ProcessEnvironment, userFolder } from "../../paths.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import { findForTerminal, findServed, findUpstreamTools } from "../../project/project-commands.ts";
 import { StoredCatalog } from "../../project/stored-catalog.ts";
@@ -16,6 +15,7 @@ import type { TaskStatus } from "../../task/task.ts";
 import { type CompletionFacts, completeLine } from "../completion/complete-line.ts";
 import type { Completed } from "../completion/grammar.ts";
 import { isShell, readShell, toAnswer } from "../completion/shells.ts";
+import type { ProcessContext } from "../process-context.ts";
 
 /** Somebody has pressed a key and waits: better no answer than a late one. */
 const limitMs = 3_000;
@@ -27,25 +27,28 @@ const maxTasks = 100;
  * `meanwhile _complete --shell <shell> -- …`: what the shells' scripts call. Prints what can stand at the cursor, and
  * nothing else: whatever goes wrong, nothing is said and the exit code is 0.
  */
-export async function run(words: readonly string[], verbs: CompletionFacts["verbs"]): Promise<ExitCode> {
-  const print = takeOver();
-  const answer = answerShell(words, { verbs, cwd: process.cwd(), env: process.env }).catch(() => "");
+export async function run(
+  words: readonly string[],
+  { verbs, context }: { readonly verbs: CompletionFacts["verbs"]; readonly context: ProcessContext },
+): Promise<ExitCode> {
+  const print = takeOver(context);
+  const answer = answerShell(words, { verbs, cwd: context.cwd, env: context.env }).catch(() => "");
   await print(await within(systemClock, limitMs, answer, () => ""));
   return Exit.Ok;
 }
 
 /** Keeps stdout for the answer, and the rest of the process silent. */
-function takeOver(): (text: string) => Promise<void> {
+function takeOver({ guarded }: ProcessContext): (text: string) => Promise<void> {
   const mute = (...parts: unknown[]) => {
     const done = parts.at(-1);
     if (typeof done === "function") done();
     return true;
   };
-  process.stderr.write = mute as typeof process.stderr.write;
-  const { write } = takeStdout(process);
-  for (const event of ["uncaughtException", "unhandledRejection"]) process.on(event, () => {});
-  process.on("exit", () => {
-    process.exitCode = Exit.Ok;
+  guarded.stderr.write = mute as typeof guarded.stderr.write;
+  const { write } = takeStdout(guarded);
+  for (const event of ["uncaughtException", "unhandledRejection"]) guarded.on(event, () => {});
+  guarded.on("exit", () => {
+    guarded.exitCode = Exit.Ok;
   });
   return (text) => new Promise((resolve) => write(text, () => resolve()));
 }
@@ -87,7 +90,7 @@ function toProject(
   let known: { readonly settings: Settings; readonly stored: StoredCatalog } | undefined;
   const open = (flags: ProjectFlags) => {
     if (known !== undefined) return known;
-    const commands = flags.commands?.map((folder) => folder.replace(/^~(?=\/|$)/, env.HOME ?? homedir()));
+    const commands = flags.commands?.map((folder) => folder.replace(/^~(?=\/|$)/, userFolder(env)));
     const { settings } = readSettings({ cwd, env, flags: { ...flags, ...(commands !== undefined && { commands }) } });
     known = { settings, stored: new StoredCatalog(settings.home, settings.commandFolders) };
     return known;

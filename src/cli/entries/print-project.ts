@@ -7,7 +7,7 @@ import type { VerbCall } from "../verb.ts";
 export async function run(call: Omit<VerbCall, "words">): Promise<ExitCode> {
   await call.protectStdout();
   // Refuses what is wrong with any of it, before a daemon is started for it.
-  const { configFile, home } = await loadSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
+  const { configFile, home } = await loadSettings({ cwd: call.context.cwd, env: call.context.env, flags: call.flags });
   call.terminal.print(JSON.stringify(configFile === undefined ? {} : await projectConfigOf(home, configFile)));
   return Exit.Ok;
 }

@@ -17,20 +17,23 @@ import { onStop } from "../../system/on-stop.ts";
 import { taskPlaces } from "../../task/limits.ts";
 import { httpBanner } from "../screens/http-banner.ts";
 import { workerBanner } from "../screens/worker-banner.ts";
-import type { Terminal } from "../terminal.ts";
+import type { ProcessContext } from "../process-context.ts";
+import type { TypedVerb } from "../verb.ts";
 
 /** How long open connections may take to close. */
 const closeMs = 3_000;
 
+type Served = Pick<TypedVerb, "terminal" | "context">;
+
 /** `serve --in-process`: the server is this process, on its own stdin and stdout. */
-export async function serveOverStdio(settings: Settings): Promise<ExitCode> {
+export async function serveOverStdio(settings: Settings, context: ProcessContext): Promise<ExitCode> {
   // A client that stops reading has hung up, and the connection hears of that; what ran for it is kept before this
   // process ends.
-  process.stdout.removeAllListeners("error");
-  const stdout = takeStdout(process);
-  const runtime = await open(settings);
-  const stopped = new Promise<void>((resolve) => onStop(resolve));
-  const streams = { input: process.stdin, output: stdout.stream, write: stdout.write, folder: process.cwd() };
+  context.stdout.removeAllListeners("error");
+  const stdout = takeStdout(context.guarded);
+  const runtime = await open(settings, context);
+  const stopped = stopOf(context);
+  const streams = { input: context.stdin, output: stdout.stream, write: stdout.write, folder: context.cwd };
   const isTold = await Promise.race([stopped.then(() => true), serveStreams(runtime, streams).then(() => false)]);
   // Who was told to stop answers everybody first; a client that has hung up waits for nothing, and its host kills soon.
   await runtime.close(isTold ? settings.graceSeconds * 1000 : 0);
@@ -38,10 +41,10 @@ export async function serveOverStdio(settings: Settings): Promise<ExitCode> {
 }
 
 /** `serve --http`. */
-export async function serveOverHttp(settings: Settings, terminal: Terminal): Promise<ExitCode> {
-  takeStdout(process);
+export async function serveOverHttp(settings: Settings, { terminal, context }: Served): Promise<ExitCode> {
+  takeStdout(context.guarded);
   // Nobody is there yet who could be told later that the database cannot be used.
-  const runtime = await open(settings, (log) => openNodeStore(settings, { log }));
+  const runtime = await open(settings, context, (log) => openNodeStore(settings, { log }));
   const door = await serveRuntimeOverHttp(runtime);
   await runtime.tasks.start();
   const { name, version, home, http } = settings;
@@ -55,11 +58,11 @@ export async function serveOverHttp(settings: Settings, terminal: Terminal): Pro
     home: home.folder,
     tokenFile: home.tokenFile,
   };
-  const program = process.env.npm_command === undefined ? thisProgram.name : `npx ${thisProgram.packageName}`;
+  const program = context.env.npm_command === undefined ? thisProgram.name : `npx ${thisProgram.packageName}`;
   terminal.say(
     httpBanner({ ...facts, program, token: readToken(home), allowAnonymous: http.allowAnonymous }, terminal),
   );
-  await new Promise<void>((resolve) => onStop(resolve));
+  await stopOf(context);
   terminal.say("Stopping.\n");
   await runtime.close(settings.graceSeconds * 1000);
   await Promise.race([door.close(), new Promise<void>((resolve) => runtime.clock.after(closeMs, resolve))]);
@@ -67,35 +70,55 @@ export async function serveOverHttp(settings: Settings, terminal: Terminal): Pro
 }
 
 /** `worker`: no door, and all the work. */
-export async function workUntilStopped(settings: Settings, terminal: Terminal): Promise<void> {
-  takeStdout(process);
-  const runtime = await open(settings, (log) => openNodeStore(settings, { log }));
+export async function workUntilStopped(settings: Settings, { terminal, context }: Served): Promise<void> {
+  takeStdout(context.guarded);
+  const runtime = await open(settings, context, (log) => openNodeStore(settings, { log }));
   await runtime.tasks.start();
   const { version, project } = settings;
   const facts = { version, project, commands: runtime.catalog.entries.length, store: describeStore(settings.store) };
   terminal.say(workerBanner({ ...facts, places: taskPlaces(settings.concurrency).total }, terminal));
-  await new Promise<void>((resolve) => onStop(resolve));
+  await stopOf(context);
   terminal.say("Stopping.\n");
   const { waiting } = await runtime.close(settings.graceSeconds * 1000);
   if (waiting > 0) terminal.say(`${waiting} task${waiting === 1 ? "" : "s"} left for other workers.\n`);
 }
 
-async function open(settings: Settings, openFirst?: (log: Logger) => Promise<Store>): Promise<Runtime> {
+/** Resolves at the first signal to stop. */
+function stopOf(context: ProcessContext): Promise<void> {
+  return new Promise((resolve) => void onStop(resolve, context));
+}
+
+async function open(
+  settings: Settings,
+  { guarded, stderr }: ProcessContext,
+  openFirst?: (log: Logger) => Promise<Store>,
+): Promise<Runtime> {
   // Commands print to stderr, and so do we; only they are held to a limit.
-  const write = limitPrints(process, {
+  const write = limitPrints(guarded, {
     clock: systemClock,
     who: () => currentRun()?.name,
     onLeftOut: (sentence) => log.warn(sentence),
   });
-  const log: Logger = openLog({ level: settings.logLevel, isTerminal: process.stderr.isTTY === true, write });
-  surviveCommands(process, {
+  const log: Logger = openLog({ level: settings.logLevel, isTerminal: stderr.isTTY === true, write });
+  surviveCommands(guarded, {
     currentRun,
     onBug: (error) => log.error("nobody caught this; please report it", { error }),
   });
   let runtime: Runtime | undefined;
   const advice = "this server should be restarted, since nobody knows what else was changed";
-  guardBuiltins((harm) => log.error(describeHarm(harm, advice, (name) => runtime?.catalog.get(name)?.file)));
-  runtime = await openRuntime(settings, { log, ...(openFirst !== undefined && { store: await openFirst(log) }) });
-  watchLoop(systemClock, log);
-  return runtime;
+  const stopGuarding = guardBuiltins((harm) =>
+    log.error(describeHarm(harm, advice, (name) => runtime?.catalog.get(name)?.file)),
+  );
+  const opened = await openRuntime(settings, { log, ...(openFirst !== undefined && { store: await openFirst(log) }) });
+  runtime = opened;
+  const stopWatching = watchLoop(systemClock, log);
+  return {
+    ...opened,
+    async close(graceMs) {
+      const closed = await opened.close(graceMs);
+      stopWatching();
+      stopGuarding();
+      return closed;
+    },
+  };
 }

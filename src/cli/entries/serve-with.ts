@@ -20,7 +20,7 @@ export const serveFlags: readonly Flag[] = [
 ];
 
 /** Serves a project as these flags say. */
-export async function serveWith(project: ProjectFlags, { options, terminal }: TypedVerb): Promise<ExitCode> {
+export async function serveWith(project: ProjectFlags, { options, terminal, context }: TypedVerb): Promise<ExitCode> {
   const port = options.port === undefined ? undefined : Number(options.port);
   if (port !== undefined && !isPort(port))
     throw new UsageError(`--port must be a whole number from 0 to 65535, not ${String(options.port)}.`);
@@ -31,11 +31,11 @@ export async function serveWith(project: ProjectFlags, { options, terminal }: Ty
     const { runFront } = await import("../../daemon/front.ts");
     return (await runFront(project)) as ExitCode;
   }
-  const unset = project.wrap === undefined ? undefined : unsetVariable(project.wrap.upstreams, process.env);
+  const unset = project.wrap === undefined ? undefined : unsetVariable(project.wrap.upstreams, context.env);
   if (unset !== undefined) throw new UsageError(unset);
   const settings = await loadSettings({
-    cwd: process.cwd(),
-    env: process.env,
+    cwd: context.cwd,
+    env: context.env,
     flags: {
       ...project,
       ...(port !== undefined && { port }),
@@ -45,5 +45,7 @@ export async function serveWith(project: ProjectFlags, { options, terminal }: Ty
     },
   });
   const { serveOverHttp, serveOverStdio } = await import("./serve-in-process.ts");
-  return options.http === true ? await serveOverHttp(settings, terminal) : await serveOverStdio(settings);
+  return options.http === true
+    ? await serveOverHttp(settings, { terminal, context })
+    : await serveOverStdio(settings, context);
 }

@@ -29,21 +29,22 @@ async function hasRetries(tasks: Tasks): Promise<boolean> {
 
 /** The detached worker behind `--detach`: runs this project's tasks until there are none. */
 export async function run(call: Omit<VerbCall, "words">): Promise<ExitCode> {
+  const { cwd, env, stderr, guarded, exit } = call.context;
   await call.protectStdout();
-  const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
-  const write = limitPrints(process, {
+  const settings = await loadSettings({ cwd, env, flags: call.flags });
+  const write = limitPrints(guarded, {
     clock: systemClock,
     who: () => currentRun()?.name,
     onLeftOut: (sentence) => log.warn(sentence),
   });
   const log: Logger = openLog({ level: settings.logLevel, isTerminal: false, write });
-  keepLogBounded({
-    file: settings.home.workerLog,
-    files: settings.logFiles,
-    fd: process.stderr.fd,
-    clock: systemClock,
-  });
-  guardBuiltins((harm) => log.error(describeHarm(harm, "this worker goes on", (name) => catalog.get(name)?.file)));
+  const { workerLog: file } = settings.home;
+  const { fd } = stderr;
+  const stopBounding =
+    fd === undefined ? undefined : keepLogBounded({ file, files: settings.logFiles, fd, clock: systemClock });
+  const stopGuarding = guardBuiltins((harm) =>
+    log.error(describeHarm(harm, "this worker goes on", (name) => catalog.get(name)?.file)),
+  );
   // What comes back while a task waits for it has to be noticed.
   const hook = createHook(settings, log);
   const gateway = await gatewayOf(settings, { clock: systemClock, log });
@@ -57,15 +58,22 @@ export async function run(call: Omit<VerbCall, "words">): Promise<ExitCode> {
   const stopWatching = watchLoop(systemClock, log);
   tasks.sweeper.start();
   worker.start();
-  onStop(() => void worker.stop(settings.graceSeconds * 1000).then(() => process.exit(Exit.Ok)));
+  const stopListening = onStop(
+    () => void worker.stop(settings.graceSeconds * 1000).then(() => exit(Exit.Ok)),
+    call.context,
+  );
   // Without its database a worker could record nothing any more, so it does not stay for tasks that wait.
-  onStoreGone(settings.store, systemClock, () => {
+  const stopLooking = onStoreGone(settings.store, systemClock, () => {
     log.error("the database of tasks is gone; this worker leaves");
-    process.exit(Exit.Internal);
+    exit(Exit.Internal);
   });
   do await worker.runUntilIdle();
   while (await hasRetries(tasks));
+  stopListening();
+  stopLooking();
+  stopBounding?.();
   stopWatching();
+  stopGuarding();
   catalog.close();
   gateway?.close();
   tasks.sweeper.stop();

@@ -4,7 +4,6 @@ import type { CatalogEntry } from "../../command/catalog.ts";
 import { servedName } from "../../command/names.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { thisProgram } from "../../program/program.ts";
-import type { ProjectFlags } from "../../project/project.ts";
 import { openTasks } from "../../runtime/open-tasks.ts";
 import { loadSettings } from "../../settings/settings.ts";
 import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
@@ -12,6 +11,7 @@ import type { Tasks } from "../../task/tasks.ts";
 import type { TypedCommand } from "../command-usage.ts";
 import { readInput } from "../run-in-terminal.ts";
 import type { Terminal } from "../terminal.ts";
+import type { VerbCall } from "../verb.ts";
 import { startDetachedWorker } from "./detached-worker.ts";
 import { followTask } from "./follow-task.ts";
 
@@ -19,10 +19,9 @@ import { followTask } from "./follow-task.ts";
 export async function runAsTask(
   found: CatalogEntry,
   typed: TypedCommand,
-  terminal: Terminal,
-  flags: ProjectFlags,
+  { terminal, context, flags }: Pick<VerbCall, "terminal" | "context" | "flags">,
 ): Promise<ExitCode> {
-  const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
+  const settings = await loadSettings({ cwd: context.cwd, env: context.env, flags });
   const entry = { ...found, toolName: servedName(found, settings.toolPrefix) };
   const input = await readInput(entry, typed, terminal);
   const tasks = await openTasks(settings);
@@ -41,7 +40,7 @@ export async function runAsTask(
       terminal.say(`${terminal.colors.yellow("!")} Joined the run started ${ageOf(task)} ago; --new starts another.\n`);
     // The work is done by a process of its own from the first moment, so that this terminal may be closed at any other.
     const revive = (current: Task) => {
-      if (current.status === "queued") startDetachedWorker(settings, flags);
+      if (current.status === "queued") startDetachedWorker(context, settings, flags);
     };
     if (typed.asTask === "follow") return await follow(task, { typed, terminal, tasks, revive });
     revive(task);

@@ -38,8 +38,9 @@ export const subverbs = { list, show, result, progress, watch, cancel, answer, p
 
 /** `meanwhile tasks …`: what is done with the tasks of whoever sits at this machine. */
 export async function runOwnTasks(name: keyof typeof subverbs, call: TypedVerb): Promise<ExitCode> {
-  const { settings } = readSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
-  const pack = readSettings({ cwd: process.cwd(), env: process.env, flags: packAlone }).settings;
+  const { cwd, env } = call.context;
+  const { settings } = readSettings({ cwd, env, flags: call.flags });
+  const pack = readSettings({ cwd, env, flags: packAlone }).settings;
   const tasks = await openTasks(settings);
   const revive = toRevive({ call, settings, pack });
   try {
@@ -73,14 +74,14 @@ function toRevive({ call, settings, pack }: Reviving): (task: Task) => void {
   };
   return ({ status, project, environment }) => {
     if (status !== "queued") return;
-    if (project === pack.project) return startDetachedWorker(pack, packAlone);
+    if (project === pack.project) return startDetachedWorker(call.context, pack, packAlone);
     if (project !== settings.project) return;
     const others = differingNames(environment, settings.environment);
     if (others.length > 0)
       return tell(
         `It was asked for with another value of ${others.join(", ")}, so nobody is started to run it here; a session with that value runs it.`,
       );
-    if (isLoadedBefore(call.flags)) return startDetachedWorker(settings, call.flags);
+    if (isLoadedBefore(call.context, call.flags)) return startDetachedWorker(call.context, settings, call.flags);
     tell(
       `Its project has changed since it was last loaded, so nobody is started to run it; \`${thisProgram.name} serve\` runs it.`,
     );

@@ -7,7 +7,6 @@ import type { Gateway } from "../../gateway/gateway.ts";
 import { silentLog } from "../../log.ts";
 import { toTool } from "../../mcp/command-tools.ts";
 import { thisProgram } from "../../program/program.ts";
-import type { ProjectFlags } from "../../project/project.ts";
 import {
   codeSources,
   findForTerminal,
@@ -23,19 +22,24 @@ import { isTaskModeRecommended, type KnownDurations } from "../../task/outlook.t
 import { columnsOf, toolsTable } from "../screens/tools-view.ts";
 import { showWaiting } from "../screens/waiting-line.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
+import type { VerbCall } from "../verb.ts";
 import { verbNamed } from "../verb-list.ts";
 
+interface ListedTools extends Pick<VerbCall, "flags" | "terminal" | "context"> {
+  readonly isJson: boolean;
+}
+
 /** `meanwhile tools`: the commands as MCP clients see them, and what is wrong with their files. */
-export async function listOwnTools(flags: ProjectFlags, terminal: Terminal, isJson: boolean): Promise<ExitCode> {
-  const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
+export async function listOwnTools({ flags, terminal, context, isJson }: ListedTools): Promise<ExitCode> {
+  const { cwd, env } = context;
+  const settings = await loadSettings({ cwd, env, flags });
   const folders = await openFolders(servedCatalog(settings, silentLog));
   const hook = createHook(settings, silentLog);
   const gateway = await gatewayOf(settings, { clock: systemClock, log: silentLog });
   const own = [folders, ...codeSources(settings)];
   const hooked = hook === undefined ? [] : [hook.tools];
   gateway?.standBeside([...own, ...hooked]);
-  if (gateway !== undefined)
-    await showWaiting(gateway.askAll(process.cwd()), { who: Object.keys(settings.upstreams), terminal });
+  if (gateway !== undefined) await showWaiting(gateway.askAll(cwd), { who: Object.keys(settings.upstreams), terminal });
   const sources = [...own, ...(gateway?.sources ?? []), ...hooked];
   const catalog = mergeSources(sources, { log: silentLog });
   if (hook !== undefined) await openHook(hook, systemClock);

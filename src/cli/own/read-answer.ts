@@ -10,7 +10,7 @@ export async function readAnswer(question: Question, words: readonly string[], t
   const fields = (question.schema.properties ?? {}) as Record<string, Question["schema"]>;
   const names = clean(Object.keys(fields).join(", "));
   if (words.length === 0) {
-    if (terminal.canAsk) return await askInTerminal(question);
+    if (terminal.canAsk) return await askInTerminal(question, terminal);
     const wanted = Object.keys(fields).map((field) => `${clean(field)}=…`);
     throw new UsageError(`It asks «${clean(question.message)}»: give ${wanted.join(" ")}`);
   }
@@ -26,7 +26,7 @@ export async function readAnswer(question: Question, words: readonly string[], t
 
 /** A link has no fields: whoever has opened it says yes. */
 async function readConsent(question: Question, words: readonly string[], terminal: Terminal): Promise<Answer> {
-  if (words.length === 0 && terminal.canAsk) return await askInTerminal(question);
+  if (words.length === 0 && terminal.canAsk) return await askInTerminal(question, terminal);
   const word = words.length === 1 ? words[0] : undefined;
   if (word === "yes") return { action: "accept", content: {} };
   if (word === "no") return { action: "decline" };

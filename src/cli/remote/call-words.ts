@@ -23,7 +23,8 @@ export interface TypedCall {
 }
 
 /** Everything that can be wrong with the words is wrong before a server is started or asked. */
-export async function readCall({ options, operands, server, flags, terminal }: TypedVerb): Promise<TypedCall> {
+export async function readCall(typed: TypedVerb): Promise<TypedCall> {
+  const { options, operands, server, terminal } = typed;
   const { target, tool, pairs } = readOperands(operands, server);
   const wrong = pairs.find((pair) => !/^[^=]+=/.test(pair));
   if (wrong !== undefined) throw new UsageError(`"${clean(wrong)}" is no argument; write it as key=value.`);
@@ -37,7 +38,7 @@ export async function readCall({ options, operands, server, flags, terminal }: T
   const timeoutMs = readSeconds(options.timeout);
   const key = options.idempotencyKey as string | undefined;
   if (key === "") throw new UsageError("--idempotency-key is empty; give any text that names this one run.");
-  const reach = toReach(target, options, flags);
+  const reach = toReach({ ...typed, target });
   const file = await readInputFile(options.input as string | undefined, terminal);
   return {
     reach,

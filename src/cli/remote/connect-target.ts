@@ -15,7 +15,9 @@ import {
 import { thisProgram } from "../../program/program.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import { executable, flagWords } from "../../project/project.ts";
+import type { ProcessContext } from "../process-context.ts";
 import { clean, cleanLines, StageView, type Terminal } from "../terminal.ts";
+import type { TypedVerb } from "../verb.ts";
 import { describeTarget, quoteWord, type ServerTarget } from "./server-target.ts";
 
 /** How a target is reached, as typed. */
@@ -26,9 +28,15 @@ export interface Reach {
   readonly revision: string | undefined;
   /** Say which project is this one's own. */
   readonly flags: ProjectFlags;
+  readonly context: ProcessContext;
 }
 
-export function toReach(target: ServerTarget, options: Readonly<Record<string, unknown>>, flags: ProjectFlags): Reach {
+/** What was typed about a target. */
+export interface TypedReach extends Pick<TypedVerb, "options" | "flags" | "context"> {
+  readonly target: ServerTarget;
+}
+
+export function toReach({ target, options, flags, context }: TypedReach): Reach {
   const headers = readHeaders((options.header as string[] | undefined) ?? []);
   const tokenVariable = options.tokenEnv as string | undefined;
   const isUrl = target.kind === "url";
@@ -38,9 +46,9 @@ export function toReach(target: ServerTarget, options: Readonly<Record<string, u
     throw new UsageError("--token-env is for servers that are reached by a URL; this one is not.");
   if (tokenVariable !== undefined && Object.keys(headers).some((name) => name.toLowerCase() === "authorization"))
     throw new UsageError("--token-env and an Authorization header exclude each other; give one of them.");
-  if (tokenVariable !== undefined && (process.env[tokenVariable] ?? "") === "")
+  if (tokenVariable !== undefined && (context.env[tokenVariable] ?? "") === "")
     throw new UsageError(`--token-env: the variable ${clean(tokenVariable)} is not set, or empty.`);
-  return { target, headers, tokenVariable, revision: options.revision as string | undefined, flags };
+  return { target, headers, tokenVariable, revision: options.revision as string | undefined, flags, context };
 }
 
 /** What is wrong is said without the header itself: it may be a secret. */
@@ -188,10 +196,10 @@ function withLastWords(error: CommandError, printed: string): CommandError {
   });
 }
 
-function toClientTarget({ target, headers, tokenVariable, flags }: Reach): ClientTarget {
+function toClientTarget({ target, headers, tokenVariable, flags, context }: Reach): ClientTarget {
   switch (target.kind) {
     case "own":
-      return { command: process.execPath, args: [executable(), ...flagWords(flags), "serve"] };
+      return { command: context.nodeFile, args: [executable(), ...flagWords(flags), "serve"] };
     case "url":
       return { url: target.url, headers, ...(tokenVariable !== undefined && { tokenVariable }) };
     case "socket":

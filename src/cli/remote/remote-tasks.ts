@@ -1,23 +1,18 @@
 import type { Client, TaskHandle, TaskState, TaskStatus } from "../../client/client.ts";
 import { formatDuration, systemClock, toTimestamp } from "../../clock.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
-import type { ProjectFlags } from "../../project/project.ts";
 import { leftAlone } from "../follow-work.ts";
 import { readAnswer, readStatuses } from "../own/read-answer.ts";
 import { toColumns, widthFor } from "../screens/layout.ts";
 import { formatData, type OutputFormat } from "../screens/output.ts";
 import { clean, type Terminal } from "../terminal.ts";
+import type { TypedVerb } from "../verb.ts";
 import { printToolResult } from "./call-result.ts";
 import { answerWords, type Connected, type Reach, taskWords, toReach, withClient } from "./connect-target.ts";
 import { followRemote } from "./follow-remote.ts";
 import { quoteWord, readTarget } from "./server-target.ts";
 
-interface RemoteCall {
-  readonly options: Readonly<Record<string, unknown>>;
-  readonly operands: readonly string[];
-  readonly flags: ProjectFlags;
-  readonly terminal: Terminal;
-}
+type RemoteCall = Pick<TypedVerb, "options" | "operands" | "flags" | "terminal" | "context">;
 
 interface Context extends RemoteCall, Connected {
   readonly reach: Reach;
@@ -35,7 +30,7 @@ const statuses = ["working", "input_required", "completed", "failed", "cancelled
 
 /** `meanwhile tasks … --target`: the same commands, asked of another server. */
 export async function runRemoteTasks(name: string, call: RemoteCall): Promise<ExitCode> {
-  const reach = toReach(readTarget(String(call.options.target)), call.options, call.flags);
+  const reach = toReach({ ...call, target: readTarget(String(call.options.target)) });
   const subverb = Object.hasOwn(subverbs, name) ? subverbs[name] : undefined;
   if (name === "progress")
     throw new UsageError(

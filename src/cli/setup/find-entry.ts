@@ -3,13 +3,15 @@ import { fileOf } from "../../setup/host.ts";
 import { hosts } from "../../setup/hosts/index.ts";
 import { type EntryServer, readServer } from "../../setup/wrap/entry-server.ts";
 import { openFile } from "../../setup/wrap/wrap-file.ts";
+import type { ProcessContext } from "../process-context.ts";
 import { thisMachine } from "./set-up.ts";
 
 /** What a host on this machine calls a server: the name of the first entry that starts or reaches it. */
 export function nameInHosts(
   server: { readonly argv: readonly string[] } | { readonly url: string },
+  context: ProcessContext,
 ): string | undefined {
-  const machine = thisMachine();
+  const machine = thisMachine(context);
   const isIt = (found: EntryServer) =>
     "url" in server
       ? found.kind === "url" && found.url === server.url

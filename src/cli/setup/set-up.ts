@@ -1,9 +1,9 @@
 import { existsSync, readdirSync } from "node:fs";
-import { homedir } from "node:os";
 import path from "node:path";
 import { isVariableName } from "../../command/environment.ts";
 import { closest } from "../../command/suggest.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
+import { userFolder } from "../../paths.ts";
 import { thisProgram } from "../../program/program.ts";
 import { executable, isPackFolder, type ProjectFlags } from "../../project/project.ts";
 import { readSettings, type Settings } from "../../settings/settings.ts";
@@ -14,7 +14,7 @@ import { checkName, type StartFacts, toName, toProjectLaunch, toUserLaunch } fro
 import type { Machine } from "../../setup/machine.ts";
 import { SetupRecord } from "../../setup/setup-record.ts";
 import { withoutPassword } from "../../system/child-environment.ts";
-import { system } from "../../system/system.ts";
+import type { ProcessContext } from "../process-context.ts";
 import { clean, cleanLines } from "../terminal.ts";
 import { type TypedVerb, toProjectFlags } from "../verb.ts";
 import { type Setup, showDiff, showHosts, stateOf, tellChange, tellLaunch, toTarget } from "./show-setup.ts";
@@ -40,18 +40,21 @@ export async function setUp(typed: TypedVerb): Promise<ExitCode> {
 
 /** What the words, and the settings of the project, say. */
 function readSetup(typed: TypedVerb): Setup {
-  const { options, terminal } = typed;
+  const { options, terminal, context } = typed;
+  const { cwd, env } = context;
   const flags = toProjectFlags(typed);
-  const { settings, notice } = readSettings({ cwd: process.cwd(), env: process.env, flags });
+  const { settings, notice } = readSettings({ cwd, env, flags });
   // What the hosts call it may be said there.
   if (notice !== undefined && options.name === undefined) terminal.say(`${terminal.colors.yellow("!")} ${notice}\n`);
   const variables = readVariables((options.env as string[] | undefined) ?? []);
   if (options.remove === true && options.env !== undefined)
     throw new UsageError("--env and --remove do not go together; the variables go with the entry.");
-  const machine = thisMachine();
+  const machine = thisMachine(context);
   const scope = options.project === true ? "project" : "user";
   const launch =
-    scope === "user" ? userLaunch(settings, flags) : toProjectLaunch(machine.project, withWholePaths(flags));
+    scope === "user"
+      ? userLaunch(settings, flags, context)
+      : toProjectLaunch(machine.project, withWholePaths(flags, cwd));
   return {
     machine,
     scope,
@@ -80,54 +83,58 @@ function readVariables(words: readonly string[]): Record<string, string> {
   return Object.fromEntries(pairs);
 }
 
-export function thisMachine(): Machine {
+export function thisMachine({ cwd, env, platform }: ProcessContext): Machine {
   const list = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
   return {
-    platform: system.platform,
-    home: homedir(),
-    project: process.cwd(),
-    env: process.env,
+    platform,
+    home: userFolder(env),
+    project: cwd,
+    env,
     isThere: existsSync,
     list,
   };
 }
 
-function withWholePaths({ commands, ...flags }: ProjectFlags): ProjectFlags {
-  return commands === undefined ? flags : { ...flags, commands: commands.map((folder) => path.resolve(folder)) };
+function withWholePaths({ commands, ...flags }: ProjectFlags, cwd: string): ProjectFlags {
+  return commands === undefined ? flags : { ...flags, commands: commands.map((folder) => path.resolve(cwd, folder)) };
 }
 
 /**
  * Started in the project's folder, or in one that is none's, the server finds what there is; only what was typed is
  * said again.
  */
-function userLaunch(settings: Settings, flags: ProjectFlags): Launch {
+function userLaunch(settings: Settings, flags: ProjectFlags, context: ProcessContext): Launch {
+  const { cwd } = context;
   const { configFile, commandFolders, home } = settings;
   const own =
     flags.commands === undefined
       ? commandFolders.filter((folder) => !isPackFolder(folder))
-      : [path.resolve("commands")];
-  const isHere = (folder: string) => folder.startsWith(path.join(process.cwd(), path.sep)) && existsSync(folder);
+      : [path.resolve(cwd, "commands")];
+  const isHere = (folder: string) => folder.startsWith(path.join(cwd, path.sep)) && existsSync(folder);
   const isProject = configFile !== undefined || own.some(isHere);
   return toUserLaunch({
-    ...startFacts(settings),
-    folder: isProject ? process.cwd() : home.folder,
-    flags: withWholePaths(flags),
+    ...startFacts(settings, context),
+    folder: isProject ? cwd : home.folder,
+    flags: withWholePaths(flags, cwd),
   });
 }
 
 /** What starts this program on this machine. */
-export function startFacts({ version }: Settings): StartFacts {
+export function startFacts(
+  { version }: Settings,
+  { cwd, env: variables, nodeFile, platform }: ProcessContext,
+): StartFacts {
   const env = Object.fromEntries(
     [thisProgram.variable("HOME"), thisProgram.variable("STORE")].flatMap((name) =>
-      process.env[name] ? [[name, toWhole(process.env[name])]] : [],
+      variables[name] ? [[name, toWhole(variables[name], cwd)]] : [],
     ),
   );
-  return { node: process.execPath, executable: executable(), version, isWindows: system.platform === "win32", env };
+  return { node: nodeFile, executable: executable(), version, isWindows: platform === "win32", env };
 }
 
 /** A path from anywhere; a URL without its password, which belongs in no host's file. */
-function toWhole(value: string): string {
-  return /^[a-z][\w+.-]+:\/\//i.test(value) ? withoutPassword(value) : path.resolve(value);
+function toWhole(value: string, cwd: string): string {
+  return /^[a-z][\w+.-]+:\/\//i.test(value) ? withoutPassword(value) : path.resolve(cwd, value);
 }
 
 /** The host of this id. */

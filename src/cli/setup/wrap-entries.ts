@@ -45,13 +45,13 @@ function checkFlags(options: TypedVerb["options"]): void {
 }
 
 function readWrapping(typed: TypedVerb): Wrapping {
-  const { options, terminal } = typed;
-  const { settings } = readSettings({ cwd: process.cwd(), env: process.env, flags: toProjectFlags(typed) });
+  const { options, terminal, context } = typed;
+  const { settings } = readSettings({ cwd: context.cwd, env: context.env, flags: toProjectFlags(typed) });
   const scope = options.project === true ? "project" : "user";
-  const facts = startFacts(settings);
+  const facts = startFacts(settings, context);
   return {
     kind: options.wrap === true ? "wrapped" : "unwrapped",
-    machine: thisMachine(),
+    machine: thisMachine(context),
     scope,
     terminal,
     records: { setup: new SetupRecord(settings.home), wrap: new WrapRecord(settings.home) },

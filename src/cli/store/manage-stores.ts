@@ -13,17 +13,19 @@ import { copyStore } from "./copy-store.ts";
 export const subverbs = { check, migrate, copy };
 
 /** `meanwhile store check` */
-async function check({ options, terminal }: TypedVerb): Promise<ExitCode> {
-  const store = storeMeant(options);
-  const facts = await checkStore(store, await connectionsBesidePool({ store, queue: queueFrom(process.env) }));
+async function check(typed: TypedVerb): Promise<ExitCode> {
+  const { options, terminal, context } = typed;
+  const store = storeMeant(typed);
+  const facts = await checkStore(store, await connectionsBesidePool({ store, queue: queueFrom(context.env) }));
   if (options.json === true) terminal.print(`${JSON.stringify(facts, null, 2)}\n`);
   else terminal.print(storeView(facts, terminal));
   return facts.problems.length === 0 ? Exit.Ok : Exit.CommandFailed;
 }
 
 /** `meanwhile store migrate` */
-async function migrate({ options, terminal }: TypedVerb): Promise<ExitCode> {
-  const store = storeMeant(options);
+async function migrate(typed: TypedVerb): Promise<ExitCode> {
+  const { terminal } = typed;
+  const store = storeMeant(typed);
   const { from, to } = await migrateStore(store);
   const place = clean(describeStore(store));
   if (from === to) terminal.print(`Nothing to do: ${place} has schema ${to}.\n`);
@@ -32,17 +34,16 @@ async function migrate({ options, terminal }: TypedVerb): Promise<ExitCode> {
 }
 
 /** `meanwhile store copy` */
-async function copy({ options, terminal }: TypedVerb): Promise<ExitCode> {
+async function copy({ options, terminal, context: { cwd } }: TypedVerb): Promise<ExitCode> {
   const { from, to } = options;
   if (typeof from !== "string" || typeof to !== "string")
     throw new UsageError("`store copy` takes --from and --to, each the path of an SQLite file or a postgres:// URL.");
-  await copyStore(storeNamed(from), storeNamed(to), terminal);
+  await copyStore(storeNamed(from, cwd), storeNamed(to, cwd), terminal);
   return Exit.Ok;
 }
 
-function storeMeant({ store }: TypedVerb["options"]): string {
-  const cwd = process.cwd();
-  const meant = typeof store === "string" ? storeNamed(store) : storeOf(openHome(process.env), process.env, cwd);
+function storeMeant({ options: { store }, context: { cwd, env } }: TypedVerb): string {
+  const meant = typeof store === "string" ? storeNamed(store, cwd) : storeOf(openHome(env), env, cwd);
   if (meant === memoryStore)
     throw new UsageError(
       `${thisProgram.variable("STORE")} keeps tasks in memory, where only their own process sees them.`,
@@ -51,10 +52,10 @@ function storeMeant({ store }: TypedVerb["options"]): string {
   return meant;
 }
 
-function storeNamed(word: string): string {
+function storeNamed(word: string, cwd: string): string {
   if (word === memoryStore)
     throw new UsageError("A store in memory ends with its process; name a file or a postgres:// URL.");
-  const store = storeAt(word, process.cwd(), "name a file in a folder of your own");
+  const store = storeAt(word, cwd, "name a file in a folder of your own");
   refuseOtherUrl(store);
   return store;
 }

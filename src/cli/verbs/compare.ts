@@ -27,7 +27,7 @@ no answer is not gone: it was not looked at any more, and is listed as such.
     }),
   ],
   operands: [operand("[before]", files), operand("[after]", files)],
-  async run({ options, operands, terminal }) {
+  async run({ options, operands, terminal, context }) {
     const limit = oneOf("--fail-on", options.failOn, failLimits);
     const format = oneOf("--format", options.format, formats) ?? "terminal";
     if (operands.length === 1)
@@ -35,7 +35,7 @@ no answer is not gone: it was not looked at any more, and is listed as such.
         `Give two reports, the older one first: \`${thisProgram.name} compare before.json after.json\`.`,
       );
     const { printComparison } = await import("../diagnose/print-comparison.ts");
-    return printComparison(operands, { format, limit, terminal });
+    return printComparison(operands, { format, limit, terminal, context });
   },
 };
 

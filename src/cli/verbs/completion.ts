@@ -23,20 +23,20 @@ Install it once:
 
 It holds in shells that are opened afterwards.
 `,
-  async run({ operands: [wanted], terminal }) {
-    if (!isShell(wanted)) throw new UsageError(whichShell(wanted));
+  async run({ operands: [wanted], terminal, context }) {
+    if (!isShell(wanted)) throw new UsageError(whichShell(wanted, context.env.SHELL));
     // A hyphen is no letter of a variable.
     terminal.print(scripts[wanted](thisProgram.name, thisProgram.name.replaceAll("-", "_")));
     return Exit.Ok;
   },
 };
 
-function whichShell(word: string | undefined): string {
+function whichShell(word: string | undefined, ownShell = ""): string {
   const known = `there are ${shells.map((shell) => `\`${thisProgram.name} completion ${shell}\``).join(", ")}.\n  See: ${thisProgram.name} completion --help`;
   if (word !== undefined) {
     const guess = closest(word, shells);
     return `${word} is not a shell I can complete${guess === undefined ? "" : `; did you mean ${guess}?`}: ${known}`;
   }
-  const own = path.basename(process.env.SHELL ?? "");
+  const own = path.basename(ownShell);
   return `Say for which shell${isShell(own) ? ` (yours seems to be ${own})` : ""}; ${known}`;
 }

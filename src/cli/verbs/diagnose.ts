@@ -68,24 +68,29 @@ or the grade is F; 2 wrong words; 70 ours; 130 cancelled.
 The last ${keptReports} reports are kept in the home's folder reports; \`${thisProgram.name} compare\` shows what changed.
 `,
   async run(typed) {
-    const { options, operands, server, terminal } = typed;
+    const { options, operands, server, terminal, context } = typed;
     const { readDiagnosis, readMs, readOutput } = await import("../diagnose/read-diagnosis.ts");
     const { followDiagnosis, startDiagnosis } = await import("../diagnose/diagnose-task.ts");
     const { writeReport } = await import("../diagnose/write-report.ts");
-    const output = readOutput(options);
+    const output = readOutput(options, context.cwd);
     if (typeof options.task === "string") {
       if (operands.length > 0 || server !== undefined)
         throw new UsageError("--task takes up a diagnosis that was started before; leave the target away.");
-      const how = { terminal, isQuiet: output.isQuiet, pollIntervalMs: readMs(options, "pollInterval") };
-      return await writeReport(await followDiagnosis(options.task, how), output, terminal);
+      const how = { terminal, context, isQuiet: output.isQuiet, pollIntervalMs: readMs(options, "pollInterval") };
+      return await writeReport(await followDiagnosis(options.task, how), output, { terminal, context });
     }
-    const asTask = { terminal, ttlMs: readMs(options, "taskTtl"), pollIntervalMs: readMs(options, "pollInterval") };
+    const asTask = {
+      terminal,
+      context,
+      ttlMs: readMs(options, "taskTtl"),
+      pollIntervalMs: readMs(options, "pollInterval"),
+    };
     // Its cure is then a line to type.
     const { nameInHosts } = await import("../setup/find-entry.ts");
     const typedDiagnosis = readDiagnosis(typed, output);
     const diagnosis = {
       ...typedDiagnosis,
-      target: { ...typedDiagnosis.target, entry: nameInHosts(typedDiagnosis.target) },
+      target: { ...typedDiagnosis.target, entry: nameInHosts(typedDiagnosis.target, context) },
     };
     if (diagnosis.target.kind === "stdio" && !output.isQuiet)
       terminal.say(
@@ -93,9 +98,9 @@ The last ${keptReports} reports are kept in the home's folder reports; \`${thisP
       );
     if (options.async === true || options.detach === true) {
       const how = { ...asTask, isDetached: options.detach === true };
-      return await writeReport(await startDiagnosis(diagnosis, how), output, terminal);
+      return await writeReport(await startDiagnosis(diagnosis, how), output, { terminal, context });
     }
     const { diagnoseHere } = await import("../diagnose/diagnose-here.ts");
-    return await writeReport(await diagnoseHere(diagnosis, terminal), output, terminal);
+    return await writeReport(await diagnoseHere(diagnosis, { terminal, context }), output, { terminal, context });
   },
 };

@@ -10,13 +10,13 @@ export const verb: Verb = {
   ],
   operands: [operand("[folder]", folders, "where; made if it is not there (default: here)")],
   notes: "\nNothing that is there is changed, nothing is fetched, and no code is run.\n",
-  async run({ operands, options, terminal }) {
+  async run({ operands, options, terminal, context }) {
     const { initProject } = await import("../init/init-project.ts");
     const request = {
       folder: operands[0],
       name: options.name as string | undefined,
       isPackage: options.package === true,
     };
-    return initProject(request, { home: homeAt(process.env), terminal });
+    return initProject(request, { home: homeAt(context.env), terminal });
   },
 };

@@ -14,21 +14,21 @@ export const verb: Verb = {
   description: "Write a first version of a command",
   flags: [],
   operands: [operand("<domain/name>", unknown, "e.g. hello/world → commands/hello/world.ts")],
-  async run({ operands, flags, terminal }) {
+  async run({ operands, flags, terminal, context: { cwd, env } }) {
     const words = checkName(operands[0] ?? "");
-    const folder = path.resolve(flags.commands?.[0] ?? "commands");
+    const folder = path.resolve(cwd, flags.commands?.[0] ?? "commands");
     const file = path.join(folder, ...words.slice(0, -1), `${words.at(-1)}.ts`);
     if (existsSync(file)) throw new UsageError(`${file} exists already; choose another name, or edit it.`);
-    const isFirst = !existsSync(folder) && flags.commands === undefined && findConfigFile(process.cwd()) === undefined;
+    const isFirst = !existsSync(folder) && flags.commands === undefined && findConfigFile(cwd) === undefined;
     try {
-      if (isFirst) makeCommandFolder(homeAt(process.env), folder, { [path.relative(folder, file)]: template(words) });
+      if (isFirst) makeCommandFolder(homeAt(env), folder, { [path.relative(folder, file)]: template(words) });
       else writeNew(file, template(words));
     } catch (cause) {
       throw new UsageError(`Cannot write ${file}: ${messageOf(cause)}; go to a folder you may write.`, { cause });
     }
-    const shown = path.relative(process.cwd(), file);
+    const shown = path.relative(cwd, file);
     tellNext(terminal, `Wrote ${shown}`, [
-      ["Run it", `${typedHere()} ${words.join(" ")} World`],
+      ["Run it", `${typedHere(cwd)} ${words.join(" ")} World`],
       ["As a tool", `${words.join("_").replaceAll("-", "_")}, in every MCP client that is connected`],
     ]);
     terminal.print(`${shown}\n`);
@@ -37,8 +37,8 @@ export const verb: Verb = {
 };
 
 /** What is installed in the project alone is found by npx, and by no shell. */
-function typedHere(): string {
-  const isProjects = packageFolder.startsWith(path.join(process.cwd(), "node_modules", path.sep));
+function typedHere(cwd: string): string {
+  const isProjects = packageFolder.startsWith(path.join(cwd, "node_modules", path.sep));
   return isProjects ? `npx --no ${thisProgram.name}` : thisProgram.name;
 }
 

@@ -12,8 +12,8 @@ import type { Verb } from "../verb.ts";
 export const verb: Verb = {
   description: "Show how long commands take: half of the runs, 95 and 99 of a hundred end within these times",
   flags: [jsonFlag, flag("--all", "of every project, not of this one alone")],
-  async run({ options, flags, terminal }) {
-    const { settings, notice } = readSettings({ cwd: process.cwd(), env: process.env, flags: flags });
+  async run({ options, flags, terminal, context: { cwd, env } }) {
+    const { settings, notice } = readSettings({ cwd, env, flags });
     if (notice !== undefined) terminal.say(`${terminal.colors.yellow("!")} ${notice}\n`);
     const { openTasks, placeOf } = await import("../../runtime/open-tasks.ts");
     const tasks = await openTasks(settings);

@@ -14,20 +14,20 @@ one word or behind --, or . for this project's own server.`,
   operands: [operand("[target]", targets)],
   takesServer: true,
   async run(typed) {
-    const { options, operands, server, terminal } = typed;
+    const { options, operands, server, terminal, context } = typed;
     const flags = toProjectFlags(typed);
     const isJson = options.json === true;
     const target = toTarget(operands[0], server);
     if (target !== undefined) {
       const { toReach } = await import("../remote/connect-target.ts");
       const { listRemoteTools } = await import("../remote/remote-tools.ts");
-      return await listRemoteTools({ reach: toReach(target, options, flags), terminal }, isJson);
+      return await listRemoteTools({ reach: toReach({ target, options, flags, context }), terminal }, isJson);
     }
     if (reachFlags.some(({ word }) => isGiven(word, options)))
       throw new UsageError("--header, --token-env and --revision say how to reach a server; give its target too.");
     await typed.protectStdout();
     const { listOwnTools } = await import("../own/own-tools.ts");
-    return await listOwnTools(flags, terminal, isJson);
+    return await listOwnTools({ flags, terminal, context, isJson });
   },
 };
 

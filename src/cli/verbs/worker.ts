@@ -18,12 +18,12 @@ export const verb: Verb = {
       );
     const { loadSettings } = await import("../../settings/settings.ts");
     const settings = await loadSettings({
-      cwd: process.cwd(),
-      env: process.env,
+      cwd: typed.context.cwd,
+      env: typed.context.env,
       flags: { ...toProjectFlags(typed), ...(places !== undefined && { concurrency: places }) },
     });
     const { workUntilStopped } = await import("../entries/serve-in-process.ts");
-    await workUntilStopped(settings, typed.terminal);
+    await workUntilStopped(settings, typed);
     return Exit.Ok;
   },
 };

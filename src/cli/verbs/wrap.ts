@@ -5,7 +5,7 @@ import { prefixes, shares, toWrap, transports, type WrapSaid } from "../../proje
 import { system } from "../../system/system.ts";
 import { choices, files, flag } from "../completion/grammar.ts";
 import { serveFlags, serveWith } from "../entries/serve-with.ts";
-import type { Verb } from "../verb.ts";
+import type { TypedVerb, Verb } from "../verb.ts";
 
 const repeated = { isRepeatable: true };
 
@@ -44,28 +44,28 @@ An entry of a host says the address and headers in its variables too: ${urlVaria
 on, each 'Name: value'.
 `,
   async run(typed) {
-    const { options, flags, server } = typed;
+    const { options, flags, server, terminal, context } = typed;
     if (flags.commands !== undefined || flags.bundled !== undefined)
       throw new UsageError(
         "wrap serves nothing but the server that it wraps: leave out --commands and --bundled, or name it in `upstreams` of a config.",
       );
-    const said: WrapSaid = { ...options, server, variables: readWrapVariables(process.env) };
-    const wrap = toWrap(said, process.cwd(), await readFrom(options.from as string | undefined));
+    const said: WrapSaid = { ...options, server, variables: readWrapVariables(context.env) };
+    const wrap = toWrap(said, context.cwd, await readFrom(options.from as string | undefined, typed));
     if (options.login === true) {
       const { signInToUpstreams } = await import("../daemons/sign-in-upstreams.ts");
       const { openHome } = await import("../../paths.ts");
-      return await signInToUpstreams({ ...wrap, home: openHome(process.env), terminal: typed.terminal });
+      return await signInToUpstreams({ ...wrap, home: openHome(context.env), terminal, context });
     }
     return await serveWith({ wrap }, typed);
   },
 };
 
-async function readFrom(file: string | undefined) {
+async function readFrom(file: string | undefined, { terminal, context }: TypedVerb) {
   if (file === undefined) return undefined;
   const { readServers } = await import("../../setup/servers-file.ts");
-  const refusal = system.refusalOfProjectFile(path.resolve(file));
+  const refusal = system.refusalOfProjectFile(path.resolve(context.cwd, file));
   if (refusal !== undefined) throw new CommandError(refusal);
   const { servers, skipped } = readServers(file);
-  for (const { name, why } of skipped) process.stderr.write(`! ${name} of ${file} is left out: ${why}\n`);
+  for (const { name, why } of skipped) terminal.say(`! ${name} of ${file} is left out: ${why}\n`);
   return servers;
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { httpBanner } from "../../../src/cli/screens/http-banner.ts";
-import { openTerminal } from "../../../src/cli/terminal.ts";
 import { defineCommand } from "../../../src/command/command.ts";
+import { openTerminalHere } from "../../helpers/terminal.ts";
 
 const facts = {
   ...{ url: "http://127.0.0.1:7337/mcp", name: "files", version: "1.0.0", home: "/h", program: "meanwhile" },
@@ -11,11 +11,7 @@ const entry = (toolName: string) => ({
   ...{ toolName, path: [toolName], file: "" },
   command: defineCommand({ summary: "Reads", effects: "read", run: () => ({}) }),
 });
-const banner = (more: object) =>
-  httpBanner(
-    { ...facts, entries: [], ...more },
-    openTerminal(() => undefined, { noColor: true }),
-  );
+const banner = (more: object) => httpBanner({ ...facts, entries: [], ...more }, openTerminalHere().terminal);
 
 test("a name that is more than a word never stands in a line for a shell", () => {
   const spiteful = "x'; rm -rf ~; '";

@@ -8,7 +8,7 @@ import { loadSettings } from "../../../src/settings/settings.ts";
 import { openStore } from "../../../src/store/open.ts";
 import { History } from "../../../src/task/history.ts";
 import { temporaryFolder, writeFiles } from "../../helpers/home.ts";
-import { openTerminalHere } from "../../helpers/terminal.ts";
+import { contextHere, openTerminalHere } from "../../helpers/terminal.ts";
 
 afterEach(() => {
   vi.unstubAllEnvs();
@@ -26,7 +26,13 @@ function project(files: Readonly<Record<string, string>>) {
   async function list(): Promise<{ code: number; tools: Record<string, unknown>[]; said: string }> {
     const { terminal, printed, said } = openTerminalHere();
     const words = ["--json", "--no-bundled", "--commands", path.join(folder, "commands")];
-    const code = await runVerb("tools", verb, { words, flags: {}, terminal, protectStdout: async () => {} });
+    const code = await runVerb("tools", verb, {
+      words,
+      flags: {},
+      terminal,
+      context: contextHere(),
+      protectStdout: async () => {},
+    });
     return { code, tools: (JSON.parse(printed()) as { tools: Record<string, unknown>[] }).tools, said: said() };
   }
   const flags = { bundled: false, commands: [path.join(folder, "commands")] };

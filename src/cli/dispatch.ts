@@ -19,6 +19,7 @@ import {
 import { longestMatch, unknownCommand } from "./match-words.ts";
 import type { RunSurroundings } from "./run-in-terminal.ts";
 import { askUpstream, isForUpstream, runUpstreamTool, type TerminalUpstream } from "./run-upstream.ts";
+import type { ProcessContext } from "./process-context.ts";
 import { printHelp } from "./screens/layout.ts";
 import { columnsOf, hookHeading } from "./screens/tools-view.ts";
 import { cleanLines, type Terminal } from "./terminal.ts";
@@ -64,6 +65,7 @@ export interface LoadedProject extends TerminalProject {
 export interface Cli {
   readonly words: readonly string[];
   readonly terminal: Terminal;
+  readonly context: ProcessContext;
   readonly version: string;
   readProject(flags: ProjectFlags): KnownProject;
   loadProject(flags: ProjectFlags): Promise<LoadedProject>;
@@ -72,9 +74,9 @@ export interface Cli {
 }
 
 /** Runs one command line; every ending becomes an exit code and at most one clear sentence. */
-export async function main(cli: Cli): Promise<ExitCode> {
+export async function dispatch(cli: Cli): Promise<ExitCode> {
   try {
-    return await dispatch(cli);
+    return await runWords(cli);
   } catch (error) {
     const { colors } = cli.terminal;
     cli.terminal.say(`${colors.red("✗")} ${cleanLines(messageOf(error))}\n`);
@@ -85,11 +87,15 @@ export async function main(cli: Cli): Promise<ExitCode> {
   }
 }
 
-async function dispatch(cli: Cli): Promise<ExitCode> {
+async function runWords(cli: Cli): Promise<ExitCode> {
   const { flags, words, wantsVersion, wantsHelp } = takeGlobals(cli.words);
   const [first] = words;
-  if (first === "_complete") return await (await import("./entries/answer-shell.ts")).run(words.slice(1), listedVerbs);
-  const call = { flags, terminal: cli.terminal, protectStdout: () => cli.protectStdout() };
+  if (first === "_complete")
+    return await (await import("./entries/answer-shell.ts")).run(words.slice(1), {
+      verbs: listedVerbs,
+      context: cli.context,
+    });
+  const call = { flags, terminal: cli.terminal, context: cli.context, protectStdout: () => cli.protectStdout() };
   if (first === "_work") return await (await import("./entries/work.ts")).run(call);
   if (first === "_project") return await (await import("./entries/print-project.ts")).run(call);
   if (first === "_daemon") return await (await import("../daemon/main.ts")).run({ flags, words: words.slice(1) });
@@ -105,7 +111,7 @@ async function dispatch(cli: Cli): Promise<ExitCode> {
     const groups = toGroups(read);
     return say(cli, rootHelp({ version: cli.version, verbs: listedVerbs, groups, columns: columnsOf(cli.terminal) }));
   }
-  if (first === "help") return await dispatch({ ...cli, words: [...words.slice(1), "--help"] });
+  if (first === "help") return await runWords({ ...cli, words: [...words.slice(1), "--help"] });
   const { project, match } = await findMatch(cli, read, flags, words);
   if (match === undefined) return await explainMiss(cli, project, words);
   if (wantsHelpOf(words.slice(match.path.length))) return await explain(cli, project, match);
@@ -229,7 +235,7 @@ async function runEntry(
   const parsed = parseTyped(entry, words.slice(entry.path.length));
   if (parsed.asTask !== undefined) {
     const { runAsTask } = await import("./own/as-task.ts");
-    return await runAsTask(entry, parsed, cli.terminal, flags);
+    return await runAsTask(entry, parsed, { terminal: cli.terminal, context: cli.context, flags });
   }
   const { runInTerminal } = await import("./run-in-terminal.ts");
   return await runInTerminal(entry, parsed, cli.terminal, project);

@@ -1,0 +1,227 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { EventEmitter } from "node:events";
+import { appendFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { PassThrough, Writable } from "node:stream";
+import { format } from "node:util";
+import { main } from "../../src/cli/entries/main.ts";
+import type { ProcessContext } from "../../src/cli/process-context.ts";
+import { forgetModules } from "../../src/command/load.ts";
+import type { GuardedProcess } from "../../src/command/process-guard.ts";
+import type { StopSignal } from "../../src/system/on-stop.ts";
+import { nobodys } from "../../src/system/child-environment.ts";
+import { system } from "../../src/system/system.ts";
+import { cleanUp, temporaryFolder } from "./home.ts";
+import { waitFor } from "./wait-for.ts";
+
+/**
+ * Runs the CLI in the test's own process. Each run has its own streams, variables, working folder and signals. What
+ * commands see as `process.env`, `process.cwd()`, `process.stdout`, `process.stderr`, `process.exit` and `console` is
+ * that of their run; outside a run it is the test's.
+ */
+
+export interface CliOptions {
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** The streams are a terminal of this size: stdin and stderr, and stdout where `isDataShown`. */
+  readonly screen?: { readonly columns: number; readonly rows: number; readonly isDataShown?: boolean };
+}
+
+export interface CliResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly home: string;
+}
+
+/** A run of the CLI that a test writes to and sends signals to. */
+export interface StartedCli {
+  readonly home: string;
+  readonly stdin: PassThrough & { isRaw: boolean };
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  /** Resolves with the exit code. Rejects with an error that `main` did not catch. */
+  readonly exited: Promise<number>;
+  signal(name: StopSignal): void;
+  /** Resolves with the first match in stderr. */
+  says(pattern: RegExp): Promise<string>;
+}
+
+/** Runs the CLI to its end. */
+export async function runCli(
+  words: readonly string[],
+  { input = "", ...options }: CliOptions & { readonly input?: string } = {},
+): Promise<CliResult> {
+  const started = startCli(words, options);
+  started.stdin.end(input);
+  const code = await started.exited;
+  return { code, stdout: started.stdout(), stderr: started.stderr(), home: started.home };
+}
+
+/** Starts a run. When it still runs after the test, it gets a SIGTERM. */
+export function startCli(words: readonly string[], options: CliOptions = {}): StartedCli {
+  const home = options.env?.MEANWHILE_HOME ?? temporaryFolder();
+  const run = new CliRun(words, {
+    cwd: options.cwd ?? temporaryFolder(),
+    env: { ...process.env, MEANWHILE_HOME: home, ...options.env },
+    screen: options.screen,
+  });
+  cleanUp(() => run.end());
+  const { stdout, stderr, stdin } = run;
+  return {
+    home,
+    stdin,
+    stdout: () => stdout.text,
+    stderr: () => stderr.text,
+    exited: run.exited,
+    signal: (name) => void run.signals.emit(name),
+    says: (pattern) =>
+      waitFor(
+        () => pattern.exec(stderr.text)?.[0],
+        () => `never saw ${pattern} in: ${stderr.text}`,
+      ),
+  };
+}
+
+interface RunOptions {
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly screen?: CliOptions["screen"];
+  readonly logFile?: string;
+}
+
+/** One run with the process that it sees. */
+class CliRun {
+  readonly cwd: string;
+  readonly env: Record<string, string>;
+  readonly stdin: PassThrough & { isRaw: boolean; isTTY?: boolean };
+  readonly stdout: TextStream;
+  readonly stderr: TextStream;
+  readonly signals = new EventEmitter();
+  readonly guarded: GuardedProcess;
+  readonly exited: Promise<number>;
+  readonly #children: CliRun[] = [];
+
+  constructor(argv: readonly string[], { cwd, env, screen, logFile }: RunOptions) {
+    this.cwd = cwd;
+    this.env = Object.fromEntries(
+      Object.entries(env).filter((pair): pair is [string, string] => pair[1] !== undefined),
+    );
+    this.stdin = createStdin(screen !== undefined);
+    this.stdout = new TextStream(screen?.isDataShown === true ? screen : undefined, logFile);
+    this.stderr = new TextStream(screen, logFile);
+    const exit = Promise.withResolvers<number>();
+    const end = (code: number) => {
+      for (const stream of [this.stdout, this.stderr]) stream.isOver = true;
+      exit.resolve(code);
+    };
+    this.guarded = Object.assign(new EventEmitter(), {
+      stdout: this.stdout,
+      stderr: this.stderr,
+      exit: (code?: number) => {
+        end(code ?? 0);
+        // Like the real one, it does not return.
+        throw new Error(`process.exit(${code}) was called`);
+      },
+    }) as GuardedProcess;
+    const context = this.#context(argv, end);
+    // Files in temporary folders may have changed since the last run, as a process of its own would see.
+    forgetModules([tmpdir()]);
+    this.exited = exit.promise;
+    currentCli.run(this, () => main(context)).then(end, exit.reject);
+  }
+
+  #context(argv: readonly string[], end: (code: number) => void): ProcessContext {
+    const { stdin, stdout, stderr, env, cwd, signals, guarded } = this;
+    return {
+      ...{ argv, stdin, stdout, stderr, env, cwd, signals, guarded },
+      platform: system.platform,
+      exit: end,
+      kill: (pid) => void process.kill(pid, "SIGKILL"),
+      nodeFile: process.execPath,
+      startInBackground: (words, logFile) => {
+        this.#children.push(new CliRun(words, { cwd, env: { ...env, ...nobodys }, logFile }));
+      },
+    };
+  }
+
+  /** Ends the run and those that it has started. */
+  async end(): Promise<void> {
+    this.stdin.end();
+    this.signals.emit("SIGTERM");
+    await this.exited.catch(() => undefined);
+    await Promise.all(this.#children.map((child) => child.end()));
+  }
+}
+
+/** A stream that keeps what is written, or appends it to a log file. */
+class TextStream extends Writable {
+  text = "";
+  /** The process has ended: nothing more is kept. */
+  isOver = false;
+  readonly isTTY: boolean;
+  readonly columns?: number;
+  readonly rows?: number;
+  readonly #file: string | undefined;
+
+  constructor(screen: CliOptions["screen"], file?: string) {
+    super({ decodeStrings: false });
+    this.isTTY = screen !== undefined;
+    this.#file = file;
+    if (screen !== undefined) Object.assign(this, { columns: screen.columns, rows: screen.rows });
+  }
+
+  override _write(chunk: string | Uint8Array, _encoding: string, done: () => void): void {
+    const text = typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8");
+    if (this.#file !== undefined) appendFileSync(this.#file, text, { mode: 0o600 });
+    else if (!this.isOver) this.text += text;
+    done();
+  }
+}
+
+function createStdin(isTTY: boolean): PassThrough & { isRaw: boolean; isTTY?: boolean } {
+  const stdin = Object.assign(new PassThrough(), { isRaw: false, isTTY });
+  return Object.assign(stdin, {
+    setRawMode(isRaw: boolean) {
+      stdin.isRaw = isRaw;
+      return stdin;
+    },
+  });
+}
+
+/** The run that the current code belongs to. */
+const currentCli = new AsyncLocalStorage<CliRun>();
+
+const real = {
+  env: process.env,
+  cwd: process.cwd.bind(process),
+  exit: process.exit.bind(process),
+  stdout: process.stdout.write.bind(process.stdout),
+  stderr: process.stderr.write.bind(process.stderr),
+};
+const environment = () => currentCli.getStore()?.env ?? real.env;
+process.env = new Proxy(real.env, {
+  get: (_, name) => Reflect.get(environment(), name),
+  set: (_, name, value) => Reflect.set(environment(), name, value),
+  has: (_, name) => Reflect.has(environment(), name),
+  deleteProperty: (_, name) => Reflect.deleteProperty(environment(), name),
+  ownKeys: () => Reflect.ownKeys(environment()),
+  getOwnPropertyDescriptor: (_, name) => Reflect.getOwnPropertyDescriptor(environment(), name),
+  defineProperty: (_, name, descriptor) => Reflect.defineProperty(environment(), name, descriptor),
+});
+process.cwd = () => currentCli.getStore()?.cwd ?? real.cwd();
+process.exit = ((code?: number) => (currentCli.getStore()?.guarded.exit ?? real.exit)(code)) as typeof process.exit;
+for (const name of ["stdout", "stderr"] as const)
+  process[name].write = ((...parts: Parameters<Writable["write"]>): boolean => {
+    const run = currentCli.getStore();
+    return (run === undefined ? real[name] : run[name].write.bind(run[name]))(...(parts as unknown as [string]));
+  }) as typeof process.stdout.write;
+for (const method of ["log", "info", "debug", "dir", "error", "warn", "trace"] as const) {
+  const original = console[method].bind(console);
+  const stream = method === "error" || method === "warn" || method === "trace" ? "stderr" : "stdout";
+  console[method] = (...parts: [unknown]) => {
+    const run = currentCli.getStore();
+    if (run === undefined) original(...parts);
+    else run[stream].write(`${format(...parts)}\n`);
+  };
+}
