@@ -29,7 +29,7 @@ export async function serveStreams(runtime: RuntimeCore, streams: Streams): Prom
   const { LineTransport } = await import("./transport/stdio.ts");
   const { log, clock, serving } = runtime;
   const isAskedAgain = (method: string) => streams.isFront === true && method === "tasks/result";
-  const lines = new LineTransport({ ...streams, isAskedAgain, clock, log });
+  const lines = new LineTransport({ ...streams, isProxied: streams.isFront === true, isAskedAgain, clock, log });
   const conversation = new Conversation(serving.served, {
     caller: localUser,
     door: "stdio",

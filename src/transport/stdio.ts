@@ -1,11 +1,12 @@
 import type { Readable, Writable } from "node:stream";
 import type { Clock } from "../clock.ts";
+import { arrivalTime } from "../command/loop-watch.ts";
 import { RequestError, requestErrors } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Way } from "../mcp/incoming.ts";
 import { Backlog, type Outbound } from "../mcp/outbound.ts";
 import { parseMessage } from "../wire/frames.ts";
-import { LineSplitter, maxLineBytes } from "../wire/lines.ts";
+import { LineSplitter, maxLineBytes, readWaitedLine } from "../wire/lines.ts";
 import type { Message } from "../wire/message.ts";
 import { Outbox, type WritePart } from "./outbox.ts";
 
@@ -32,6 +33,8 @@ export interface LineTransportOptions {
   readonly write: WritePart;
   /** Requests that the other side asks again by itself when this one hangs up: they are no reason to stay. */
   readonly isAskedAgain?: (method: string) => boolean;
+  /** At the other end is the stdio proxy, which says how long a message waited for this process. */
+  readonly isProxied?: boolean;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -56,6 +59,8 @@ export class LineTransport implements Way, Outbound {
   /** Chunks that were read and not yet parsed, with the time of their arrival. */
   readonly #chunks: { readonly bytes: Buffer; readonly arrivedAt: number }[] = [];
   #arrivedAt = 0;
+  /** How long the next message waited in the stdio proxy. */
+  #waitedMs = 0;
   #lines: Iterator<Buffer | "tooLong"> | undefined;
   #aTurn = messagesATurn;
   #leftThisTurn = messagesATurn;
@@ -108,7 +113,7 @@ export class LineTransport implements Way, Outbound {
 
   /** The arrival of the message that `onMessage` is being called with. */
   get arrivedAt(): number {
-    return this.#arrivedAt;
+    return this.#arrivedAt - this.#waitedMs;
   }
 
   send(message: Message): void {
@@ -152,7 +157,7 @@ export class LineTransport implements Way, Outbound {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    this.#chunks.push({ bytes: chunk, arrivedAt: this.#options.clock.monotonic() });
+    this.#chunks.push({ bytes: chunk, arrivedAt: arrivalTime(this.#options.clock) });
     if (!this.#waitsForTurn) this.#receiveSome();
   };
 
@@ -203,6 +208,12 @@ export class LineTransport implements Way, Outbound {
   }
 
   #receive(line: Buffer | "tooLong"): void {
+    const waitedMs = this.#options.isProxied === true && line !== "tooLong" ? readWaitedLine(line) : undefined;
+    if (waitedMs === undefined) this.#receiveMessage(line);
+    this.#waitedMs = waitedMs ?? 0;
+  }
+
+  #receiveMessage(line: Buffer | "tooLong"): void {
     try {
       if (line === "tooLong")
         throw new RequestError("tooLarge", `The message is larger than ${maxLineBytes / 1024 / 1024} MiB.`);

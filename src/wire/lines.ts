@@ -1,3 +1,5 @@
+import { fieldsOf } from "./json.ts";
+
 /** No message over a pipe or a socket is longer. */
 export const maxLineBytes = 10 * 1024 * 1024;
 
@@ -69,4 +71,26 @@ export function parseLine(line: Buffer): unknown {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * The line that the stdio proxy sends before a message that waited for its daemon to start. The host counts its limit
+ * from the moment when it sent the message to the proxy.
+ */
+
+const start = '{"meanwhile":"waited","ms":';
+const startBytes = Buffer.from(start);
+/** Shorter waits are not reported. */
+const minMs = 50;
+
+/** The line, without its newline; undefined where the wait was too short to count. */
+export function toWaitedLine(ms: number): Buffer | undefined {
+  return ms < minMs ? undefined : Buffer.from(`${start}${Math.round(ms)}}`);
+}
+
+/** How long the next message waited, in milliseconds; undefined for any other line. */
+export function readWaitedLine(line: Buffer): number | undefined {
+  if (!line.subarray(0, startBytes.length).equals(startBytes)) return undefined;
+  const { ms } = fieldsOf(parseLine(line));
+  return typeof ms === "number" && ms >= 0 ? ms : undefined;
 }

@@ -1,8 +1,9 @@
 import { PassThrough } from "node:stream";
-import { expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.ts";
+import { watchLoop } from "../../src/command/loop-watch.ts";
 import { silentLog } from "../../src/log.ts";
-import { LineTransport } from "../../src/transport/stdio.ts";
+import { LineTransport, type LineTransportOptions } from "../../src/transport/stdio.ts";
 import type { Message } from "../../src/wire/message.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 
@@ -12,8 +13,60 @@ const note = (n: number, text = "") =>
 
 const ask = (id: number) => `${JSON.stringify({ jsonrpc: "2.0", id, method: "x", params: { n: id } })}\n`;
 
+const call = `${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: {} })}\n`;
+
+/** A clock whose time passes without its timers, as while a command blocks the event loop. */
+class BlockedClock implements Clock {
+  #now = 1_000;
+  now = () => this.#now;
+  monotonic = () => this.#now;
+  after = () => () => {};
+  block(ms: number): void {
+    this.#now += ms;
+  }
+}
+
+describe("a message counts as arrived", () => {
+  test("when the event loop was blocked, if it is read right after that", async () => {
+    const clock = new BlockedClock();
+    onTestFinished(watchLoop(clock, silentLog));
+    const { input, transport } = await open(clock);
+    const arrivals: number[] = [];
+    transport.onMessage = () => void arrivals.push(transport.arrivedAt);
+    input.write(call);
+    await turn();
+    clock.block(4_000);
+    input.write(call.replace('"id":1', '"id":2'));
+    await turn();
+    // The watch looks every 250 ms, so a block is known to within that.
+    expect(arrivals).toEqual([1_000, 1_250]);
+  });
+
+  test("when the stdio proxy got it, if it waited there", async () => {
+    const clock = new BlockedClock();
+    const { input, transport } = await open(clock, { isProxied: true });
+    clock.block(6_000);
+    const arrivals: number[] = [];
+    transport.onMessage = () => void arrivals.push(transport.arrivedAt);
+    input.write(`{"meanwhile":"waited","ms":5000}\n${call}${call.replace('"id":1', '"id":2')}`);
+    await turn();
+    expect(arrivals).toEqual([2_000, 7_000]);
+  });
+
+  test("when it was read, if a client that is no proxy says that it waited", async () => {
+    const clock = new BlockedClock();
+    const { input, output, transport } = await open(clock);
+    const arrivals: number[] = [];
+    transport.onMessage = () => void arrivals.push(transport.arrivedAt);
+    input.write(`{"meanwhile":"waited","ms":5000}\n${call}`);
+    await turn();
+    expect(arrivals).toEqual([1_000]);
+    expect(JSON.parse(String(output.read()).split("\n")[0] ?? "")).toMatchObject({ error: { code: -32600 } });
+  });
+});
+
 /** A transport, what is written to it, and how many messages each turn of the event loop began. */
-async function open(clock: Clock = systemClock) {
+async function open(clock: Clock = systemClock, more: Partial<LineTransportOptions> = {}) {
   const [input, output] = [new PassThrough({ highWaterMark: 64 * 1024 }), new PassThrough()];
   const received: number[] = [];
   const transport = new LineTransport({
@@ -22,6 +75,7 @@ async function open(clock: Clock = systemClock) {
     write: (part, onWritten) => output.write(part, onWritten),
     clock,
     log: silentLog,
+    ...more,
   });
   transport.onMessage = (message: Message) =>
     void received.push((message as unknown as { params: { n: number } }).params.n);

@@ -3,7 +3,7 @@ import type { Readable, Writable } from "node:stream";
 import { systemClock, within } from "../../clock.ts";
 import { RpcCode, RuntimeError } from "../../errors.ts";
 import { fieldsOf } from "../../wire/json.ts";
-import { LineSplitter, maxLineBytes, parseLine } from "../../wire/lines.ts";
+import { LineSplitter, maxLineBytes, parseLine, toWaitedLine } from "../../wire/lines.ts";
 import { readReply } from "../greeting.ts";
 import { DaemonFull, DaemonUnreachable } from "../reach/unreachable.ts";
 import type { FindAnswer } from "./kept-answers.ts";
@@ -58,8 +58,8 @@ export class Pump {
   #takenBytes = 0;
   #heardBytes: number | undefined;
   #pauseMs = 0;
-  /** Lines that came while no daemon was there. */
-  #waiting: Buffer[] = [];
+  /** Lines that arrived while there was no daemon, each with the time of its arrival. */
+  #waiting: { readonly line: Buffer; readonly arrivedAt: number }[] = [];
   #isReading = false;
   /** Answers until the first daemon is there. */
   #standIn: StandIn | undefined;
@@ -146,7 +146,7 @@ export class Pump {
         return;
       }
       if (isRequest(line)) this.#onAsked();
-      this.#waiting.push(line);
+      this.#waiting.push({ line, arrivedAt: systemClock.monotonic() });
       // Who waits for room in its first daemon reads on, and so notices that its client has gone.
       if (this.#wasConnected || this.#waiting.length > maxWaiting) this.#options.input.pause();
       void this.#reach();
@@ -171,7 +171,11 @@ export class Pump {
     if (rest !== undefined && (this.#socket ?? this.#standIn) !== undefined) this.#inOneWrite(() => this.#send(rest));
     // Who has said all it has to say, as a script does, waits for its answers: the first daemon is still to hear the
     // questions.
-    if (this.#socket === undefined && this.#standIn !== undefined && this.#waiting.some(isRequest)) {
+    if (
+      this.#socket === undefined &&
+      this.#standIn !== undefined &&
+      this.#waiting.some(({ line }) => isRequest(line))
+    ) {
       this.#isEndDue = true;
       return;
     }
@@ -222,7 +226,7 @@ export class Pump {
       systemClock.after(0, () => void this.#reach());
       return;
     }
-    for (const line of this.#waiting.splice(0)) this.#session.sent(line);
+    for (const { line } of this.#waiting.splice(0)) this.#session.sent(line);
     for (const message of this.#session.giveUp(wordsFor(error))) this.#answer(message);
     if (this.#isEndDue) this.#ended.resolve();
     else this.#options.input.resume();
@@ -257,13 +261,20 @@ export class Pump {
 
   /** Tells a new daemon how the session began, and all that waits for an answer. */
   #catchUp(socket: Socket): void {
-    for (const line of this.#session.replay()) {
-      this.#sentBytes += line.length + 1;
-      socket.write(Buffer.concat([line, newline]));
-    }
+    for (const line of this.#session.replay()) this.#sendToDaemon(socket, line);
     if (this.#isMoving) for (const message of this.#session.listsChanged()) this.#answer(message);
     this.#isMoving = false;
-    for (const line of this.#waiting.splice(0)) this.#send(line);
+    for (const { line, arrivedAt } of this.#waiting.splice(0)) {
+      const waited = toWaitedLine(systemClock.monotonic() - arrivedAt);
+      if (waited !== undefined) this.#sendToDaemon(socket, waited);
+      this.#send(line);
+    }
+  }
+
+  /** Sends a line that is not the client's. */
+  #sendToDaemon(socket: Socket, line: Buffer): void {
+    this.#sentBytes += line.length + 1;
+    socket.write(Buffer.concat([line, newline]));
   }
 
   #onDaemonLine(line: Buffer): void {

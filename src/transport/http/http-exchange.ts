@@ -1,4 +1,5 @@
 import type { Clock } from "../../clock.ts";
+import { arrivalTime } from "../../command/loop-watch.ts";
 import { RpcCode } from "../../errors.ts";
 import type { Way } from "../../mcp/incoming.ts";
 import { Backlog, type Outbound } from "../../mcp/outbound.ts";
@@ -46,7 +47,7 @@ export class HttpExchange implements Way, Outbound {
     const { response } = options;
     this.#options = options;
     this.#response = response;
-    this.arrivedAt = options.clock.monotonic();
+    this.arrivedAt = arrivalTime(options.clock);
     response.once("close", () => {
       options.streams.delete(this);
       if (this.isBroken) this.#gone?.abort();

@@ -2,6 +2,7 @@ import { createConnection, createServer, type Socket } from "node:net";
 import path from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { systemClock } from "../../../src/clock.ts";
 import { Pump } from "../../../src/daemon/carry/pump.ts";
 import { DaemonFull, DaemonUnreachable } from "../../../src/daemon/reach/unreachable.ts";
 import { LineSplitter } from "../../../src/wire/lines.ts";
@@ -166,6 +167,20 @@ describe("before the first daemon is there", () => {
     expect(answers.map(({ id }) => id)).toEqual([1, 2, 3]);
   });
 
+  test("tells the daemon how long a call waited for it", async () => {
+    const { say, start, daemon, hears } = await openCold();
+    const sentAt = systemClock.monotonic();
+    const monotonic = vi.spyOn(systemClock, "monotonic").mockReturnValue(sentAt);
+    onTestFinished(() => monotonic.mockRestore());
+    say({ id: 3, method: "tools/call" });
+    await turns();
+    monotonic.mockReturnValue(sentAt + 5_000);
+    start();
+    await hears(1, 3);
+    const { heard } = await daemon(1);
+    expect(heard.slice(-2)).toMatchObject([{ meanwhile: "waited", ms: 5_000 }, { method: "tools/call" }]);
+  });
+
   test("a list that is another by then is told to have changed, also when the daemon that says so is the second", async () => {
     const { start, daemon, hears, reply, answers } = await openCold();
     start();
@@ -226,7 +241,7 @@ test("what the client says while no daemon is there waits for the next, in its o
   isReachable = true;
   for (let id = 1; id <= 5; id++) say({ id, method: "tools/call" });
   await hears(2, 5);
-  expect((await daemon(2)).heard.map(({ id }) => id)).toEqual([1, 2, 3, 4, 5]);
+  expect((await daemon(2)).heard.flatMap(({ id }) => id ?? [])).toEqual([1, 2, 3, 4, 5]);
   await reply(2, { id: 5, result: {} });
   await answered(5);
 });
