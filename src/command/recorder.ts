@@ -12,6 +12,7 @@ import {
   type RunMessage,
   type RunRecord,
 } from "./outcome.ts";
+import { describeCauses } from "./causes.ts";
 import { placeOf } from "./place.ts";
 import { toPlain } from "./result-json.ts";
 import type { RunOptions } from "./run.ts";
@@ -87,7 +88,10 @@ export class Recorder {
 
   failed(cause: FailureCause, message: string, error?: unknown, told: ToldFailure = {}): Outcome {
     const stack = this.#options.isDebug === true && error instanceof Error ? { stack: error.stack } : undefined;
-    const details = (error instanceof CommandError ? error.details : undefined) ?? stack;
+    const given = error instanceof CommandError ? error.details : undefined;
+    // A path is nobody's business but the local user's.
+    const withPlace = this.#options.caller?.kind === "local";
+    const details = given ?? stack ?? (error === undefined ? undefined : describeCauses(error, { withPlace }));
     // A person is told where; over MCP nobody is, because paths are nobody else's business.
     const at = error instanceof CommandError ? undefined : placeOf(error);
     return this.#end(message, details, () => ({

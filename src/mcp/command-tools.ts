@@ -13,11 +13,11 @@ import { isTaskModeRecommended } from "../task/outlook.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
 import { knowsTaskSupport } from "../wire/revisions.ts";
 import { CommandCall, type CommandCallOptions } from "./command-call.ts";
-import { refuseWrongSupport } from "./generation/task-support.ts";
+import { refuseWrongSupport, takesJobNotifications } from "./generation/task-support.ts";
 import { budgetFor } from "./host-limit.ts";
 import { badParams } from "./params.ts";
 import type { CommandTools, ListedTool, ToolCall } from "./parts.ts";
-import type { ClientIdentity } from "./request.ts";
+import type { ClientIdentity, ClientRequest, Result } from "./request.ts";
 import { errorResult } from "./results.ts";
 
 export interface ToolsOptions extends CommandCallOptions {
@@ -26,13 +26,31 @@ export interface ToolsOptions extends CommandCallOptions {
   readonly readStats: () => Promise<readonly CommandStats[]>;
 }
 
+interface ListShape {
+  /** Tools say whether they can be tasks. */
+  readonly hasSupport: boolean;
+  /** Tools that may become tasks say so as the jobs dialect does. */
+  readonly takesJobs: boolean;
+}
+
 function listFor(
   commands: readonly ListedTool[],
   followUps: readonly ListedTool[],
-  hasSupport: boolean,
+  { hasSupport, takesJobs }: ListShape,
 ): readonly ListedTool[] {
-  const tools = [...commands, ...followUps];
+  const tools = [...(takesJobs ? commands.map(withAsync) : commands), ...followUps];
   return hasSupport ? tools : tools.map(({ execution: _support, ...tool }) => tool);
+}
+
+function withAsync<T extends Json>(tool: T): T {
+  return fieldsOf(tool.execution).taskSupport === "forbidden" ? tool : { ...tool, async: true };
+}
+
+/** For the jobs dialect the members of the envelope stand beside it, too. */
+function withEnvelopeOnTop(result: Result): Result {
+  const { success, data, messages } = fieldsOf(result.structuredContent);
+  const isEnvelope = typeof success === "boolean" && data !== undefined && Array.isArray(messages);
+  return isEnvelope ? { ...result, success, data, messages } : result;
 }
 
 /** tools/list and tools/call for every command of a catalog. */
@@ -59,8 +77,9 @@ export function createTools(options: ToolsOptions): CommandTools {
       const kept = listsOf.get(commands) ?? new Map<string, readonly ListedTool[]>();
       listsOf.set(commands, kept);
       const hasSupport = showsSupport(client);
-      const key = `${hasSupport} ${isKnown(caller)}`;
-      const tools = kept.get(key) ?? listFor(commands, plain?.list(caller) ?? [], hasSupport);
+      const takesJobs = takesJobNotifications(client);
+      const key = `${hasSupport} ${takesJobs} ${isKnown(caller)}`;
+      const tools = kept.get(key) ?? listFor(commands, plain?.list(caller) ?? [], { hasSupport, takesJobs });
       kept.set(key, tools);
       return tools;
     },
@@ -69,27 +88,15 @@ export function createTools(options: ToolsOptions): CommandTools {
       const entry = catalog.get(name);
       // A name that is ours leads to ours.
       const isOurs = entry?.toolName === name ? entry.command.foreign === undefined : plain?.inputSchema(name);
-      return isOurs ? undefined : present(tool, entry, showsSupport(client));
+      if (isOurs) return undefined;
+      const shape = { hasSupport: showsSupport(client), takesJobs: takesJobNotifications(client) };
+      return present(tool, entry, shape);
     },
     inputSchema: (toolName) => catalog.get(toolName)?.command.inputSchema ?? plain?.inputSchema(toolName),
     call(called, request) {
-      const entry = catalog.get(called.name);
-      if (entry !== undefined) {
-        // What an author has registered by hand is listed, and an alias is not: the call is meant for the former.
-        if (called.name !== entry.toolName && request.isAuthorsTool(called.name)) return undefined;
-        const own = toOwnNames(entry, called);
-        if (typeof own === "string") return Promise.resolve(errorResult(own, options.clock));
-        return new CommandCall(options, entry, own, request).answer();
-      }
-      const isFollowUp = plain?.inputSchema(called.name) !== undefined;
-      if (isFollowUp) refuseWrongSupport({ toolName: called.name, taskSupport: "forbidden" }, called, request);
-      const followUp = plain?.call(called.name, called.arguments, { request, budget: budgetFor(options, request) });
-      if (followUp !== undefined) return followUp;
-      const problem = catalog.problemOf(called.name);
-      if (problem === undefined) return undefined;
-      return Promise.resolve(
-        errorResult(`${called.name} could not be loaded from ${problem.file}: ${problem.text}`, options.clock),
-      );
+      const answer = callTool(called, request);
+      if (answer === undefined || !takesJobNotifications(request.client)) return answer;
+      return answer instanceof Promise ? answer.then(withEnvelopeOnTop) : withEnvelopeOnTop(answer);
     },
     async whenStarted(starting, { name }, request, act) {
       const { clock } = options;
@@ -101,6 +108,26 @@ export function createTools(options: ToolsOptions): CommandTools {
     },
     unknown: (toolName) => unknownTool(toolName, catalog),
   };
+
+  function callTool(called: ToolCall, request: ClientRequest): Result | Promise<Result> | undefined {
+    const entry = catalog.get(called.name);
+    if (entry !== undefined) {
+      // What an author has registered by hand is listed, and an alias is not: the call is meant for the former.
+      if (called.name !== entry.toolName && request.isAuthorsTool(called.name)) return undefined;
+      const own = toOwnNames(entry, called);
+      if (typeof own === "string") return Promise.resolve(errorResult(own, options.clock));
+      return new CommandCall(options, entry, own, request).answer();
+    }
+    const isFollowUp = plain?.inputSchema(called.name) !== undefined;
+    if (isFollowUp) refuseWrongSupport({ toolName: called.name, taskSupport: "forbidden" }, called, request);
+    const followUp = plain?.call(called.name, called.arguments, { request, budget: budgetFor(options, request) });
+    if (followUp !== undefined) return followUp;
+    const problem = catalog.problemOf(called.name);
+    if (problem === undefined) return undefined;
+    return Promise.resolve(
+      errorResult(`${called.name} could not be loaded from ${problem.file}: ${problem.text}`, options.clock),
+    );
+  }
 }
 
 function unknownTool(toolName: string, catalog: Catalog): ProtocolError {
@@ -137,7 +164,7 @@ function showsSupport({ isModern, revision }: ClientIdentity): boolean {
   return !isModern && knowsTaskSupport(revision);
 }
 
-function present(listing: Json, entry: CatalogEntry | undefined, hasSupport: boolean): Json {
+function present(listing: Json, entry: CatalogEntry | undefined, { hasSupport, takesJobs }: ListShape): Json {
   const { execution, ...plain } = listing;
   const { foreign } = entry?.command ?? {};
   // What no other session has is called as it always was.
@@ -148,7 +175,8 @@ function present(listing: Json, entry: CatalogEntry | undefined, hasSupport: boo
     outputSchema: listing.outputSchema as JsonSchema | undefined,
     foreign: { ...foreign, listing },
   };
-  const { execution: support, ...tool } = toTool({ ...entry, command });
+  const listed = toTool({ ...entry, command });
+  const { execution: support, ...tool } = takesJobs ? withAsync(listed) : listed;
   return hasSupport ? { ...tool, execution: support } : tool;
 }
 

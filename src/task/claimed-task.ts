@@ -2,7 +2,7 @@ import type { Clock } from "../clock.ts";
 import type { Answer, ProgressReport, Question } from "../command/context.ts";
 import type { Outcome } from "../command/outcome.ts";
 import { addFailed, describeRetry, noEarlierAttempts } from "../command/retries.ts";
-import { Cancelled, isStoreError, ShuttingDown } from "../errors.ts";
+import { Cancelled, CommandError, isStoreError, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import type { Logger } from "../log.ts";
 import { type Absences, absentMessage } from "./absence.ts";
@@ -214,6 +214,8 @@ export class ClaimedTask {
       await this.#retryLater(delayMs, describeRetry(task.attempts, final.message, delayMs), final.durationMs);
       return false;
     }
+    if (outcome.ending === "failed" && outcome.error !== undefined && !(outcome.error instanceof CommandError))
+      log.warn("command failed", { tool: task.command, error: outcome.error });
     failpoint("before-settle");
     const isSettled = await this.#settle(final);
     failpoint("after-settle");

@@ -74,9 +74,28 @@ describe("a run", () => {
     );
   });
 
+  test.each([{ kind: "anonymous" } as const, { kind: "token", issuer: "i", client: "c", subject: "s" } as const])(
+    "names the causes of an error, and no file, to a caller who is $kind",
+    async (caller) => {
+      const failing = (error: unknown) => defineCommand({ summary: "x", run: () => Promise.reject(error) });
+      const details = async (error: unknown) => (await run(failing(error), {}, { caller })).messages[0]?.details;
+      const round: Error & { cause?: unknown } = new Error("round");
+      round.cause = new Error("and", { cause: round });
+      expect(await details(new Error("boom", { cause: new TypeError("why") }))).toBe(
+        "Error: boom\ncaused by TypeError: why",
+      );
+      expect(await details(round)).toBe("Error: round\ncaused by Error: and");
+      expect(await details(new Error("boom", { cause: "a word" }))).toBe("Error: boom\ncaused by a word");
+      expect(await details(new Error("boom"))).toBeUndefined();
+    },
+  );
+
   test("shows stacks in its messages only when debugging", async () => {
     const command = defineCommand({ summary: "x", run: () => Promise.reject(new Error("boom")) });
-    expect((await run(command)).messages[0]).not.toHaveProperty("details");
+    expect((await run(command)).messages[0]).toHaveProperty(
+      "details",
+      expect.stringMatching(/^Error: boom\nat test\/command\/run\.test\.ts:\d+:\d+$/),
+    );
     expect((await run(command, {}, { isDebug: true })).messages[0]).toHaveProperty(
       "details.stack",
       expect.stringContaining("run.test.ts"),

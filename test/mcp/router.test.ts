@@ -12,23 +12,25 @@ test("the tools are listed once for each kind of client, and written once for ea
     new FakeClock(),
   );
   onTestFinished(() => server.close());
-  const list = async (caller: typeof localUser, revision: string) => {
+  const list = async (caller: typeof localUser, revision: string, capabilities: object = {}) => {
     const router = server.serving.served.routerFor(caller);
     const isModern = revision === "2026-07-28";
-    const request = { caller, client: { revision, isModern }, guest: () => undefined } as unknown as ClientRequest;
+    const client = { revision, isModern, capabilities };
+    const request = { caller, client, guest: () => undefined } as unknown as ClientRequest;
     const result = await (isModern ? router.modern : router.legacy).get("tools/list")?.({}, request);
     return router.finish("tools/list", result ?? {}, isModern);
   };
-  const [first, again, modern, older, strangers] = [
+  const [first, again, modern, older, strangers, jobs] = [
     await list(localUser, "2025-11-25"),
     await list(localUser, "2025-11-25"),
     await list(localUser, "2026-07-28"),
     await list(localUser, "2025-06-18"),
     await list(anonymous, "2025-11-25"),
+    await list(localUser, "2025-11-25", { experimental: { "meanwhile/jobs": {} } }),
   ];
   expect(first).toBeInstanceOf(WrittenResult);
   expect(again).toBe(first);
-  expect(new Set([first, modern, older, strangers]).size).toBe(4);
+  expect(new Set([first, modern, older, strangers, jobs]).size).toBe(5);
   const toolsIn = (result: unknown) =>
     JSON.parse(writeMessage({ id: "a", result })).result.tools as { name: string; execution?: unknown }[];
   expect(toolsIn(first)[0]).toMatchObject({ name: "say_hello", execution: { taskSupport: "optional" } });

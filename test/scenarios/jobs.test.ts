@@ -76,7 +76,18 @@ describe("job notifications", () => {
     expect(ends.map(({ params }) => params)).toEqual([
       {
         job_id: answer.structuredContent?.data.job_id,
-        result: { success: false, data: {}, messages: [message("error", "Failed to sync: Permission denied")] },
+        result: {
+          success: false,
+          data: {},
+          messages: [
+            {
+              ...message("error", "Failed to sync: Permission denied"),
+              details: expect.stringMatching(
+                /^Error: Failed to sync: Permission denied\nat \S+commands\/work\/sync\.ts:17:\d+$/,
+              ),
+            },
+          ],
+        },
         timestamp,
       },
     ]);

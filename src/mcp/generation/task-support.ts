@@ -20,6 +20,14 @@ export function asksForTask({ task }: ToolCall, { client }: ClientRequest): bool
   return true;
 }
 
+/** Whether it asked for job notifications. Clients since 2026-07-28 cannot. */
+export function takesJobNotifications({
+  isModern,
+  capabilities,
+}: Pick<ClientIdentity, "isModern" | "capabilities">): boolean {
+  return !isModern && capabilities.experimental?.[jobsCapability] !== undefined;
+}
+
 const known = new Map<number, CallingClient>();
 
 /** What a client that asks for nothing could take: one object for all who could take the same. */
@@ -27,7 +35,7 @@ function takesOf({ isModern, capabilities, revision }: ClientIdentity, canFollow
   const canTakeTask = isModern && takesTasks(capabilities);
   const canTakeUnasked = !isModern && knowsTaskSupport(revision);
   const declaresTasks = canTakeTask || (capabilities as { tasks?: unknown }).tasks !== undefined;
-  const takesJobs = !isModern && capabilities.experimental?.[jobsCapability] !== undefined;
+  const takesJobs = takesJobNotifications({ isModern, capabilities });
   const key =
     Number(canTakeTask) +
     2 * Number(canTakeUnasked) +

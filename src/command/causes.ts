@@ -1,0 +1,50 @@
+import { messageOf } from "../errors.ts";
+import { describePlace, placeOf } from "./place.ts";
+
+const maxCauses = 10;
+const maxChars = 2_000;
+
+/**
+ * An error and the errors that caused it, one a line, without stacks; with the place in the author's files, if wanted.
+ * Undefined where that says no more than the error's own message.
+ */
+export function describeCauses(error: unknown, { withPlace }: { readonly withPlace: boolean }): string | undefined {
+  const place = withPlace ? firstPlace(error) : undefined;
+  const causes = chainOf(error);
+  if (causes.length === 1 && place === undefined) return undefined;
+  const lines = causes.map((cause, at) => `${at === 0 ? "" : "caused by "}${describe(cause)}`);
+  return [...lines, ...(place === undefined ? [] : [`at ${place}`])].join("\n");
+}
+
+function chainOf(error: unknown): unknown[] {
+  const chain: unknown[] = [];
+  for (let next = error; next != null && chain.length < maxCauses && !chain.includes(next); next = causeOf(next))
+    chain.push(next);
+  return chain;
+}
+
+/** An author's error may have a `cause` of its own making. */
+function causeOf(error: unknown): unknown {
+  try {
+    return (error as { readonly cause?: unknown }).cause;
+  } catch {
+    return undefined;
+  }
+}
+
+function describe(error: unknown): string {
+  try {
+    const text = error instanceof Error ? `${error.name}: ${error.message}` : messageOf(error);
+    return text.length > maxChars ? `${text.slice(0, maxChars)}…` : text;
+  } catch {
+    return "an error without a text";
+  }
+}
+
+function firstPlace(error: unknown): string | undefined {
+  for (const cause of chainOf(error)) {
+    const place = placeOf(cause);
+    if (place !== undefined) return describePlace(place);
+  }
+  return undefined;
+}
