@@ -1,7 +1,8 @@
 import path from "node:path";
 import { describe, expect, test } from "vitest";
+import { runCli } from "../helpers/cli.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { runMeanwhile, startHttp } from "../helpers/meanwhile.ts";
+import { serveHttpHere } from "../helpers/in-process.ts";
 import { taskIdOf } from "../helpers/project.ts";
 import { type Message, overHttp, resultOf, WireClient } from "../helpers/wire.ts";
 
@@ -34,7 +35,7 @@ const modern = {
 const served = shareAmongTests(async () => {
   const cwd = writeFiles(temporaryFolder(), { "commands/server/check.ts": check, "meanwhile.config.ts": byHand });
   const env = { MEANWHILE_AUTO_TASK_TOOLS: "diagnose_server_at", MEANWHILE_HOME: path.join(cwd, "home") };
-  const { url, token } = await startHttp([], { cwd, env });
+  const { url, token } = await serveHttpHere([], { cwd, env });
   const connect = async (options: { revision: string; capabilities?: object }, isAnonymous = false) =>
     await new WireClient(overHttp(url, isAnonymous ? {} : { token: token() }), options).begin();
   return {
@@ -88,7 +89,7 @@ describe("a tool with other names", () => {
       [asked, "the client asked for a task"],
       [listed, "server_check is listed in MEANWHILE_AUTO_TASK_TOOLS and the client takes tasks"],
     ] as const) {
-      const { stdout } = await runMeanwhile(["tasks", "show", taskId, "--json"], { cwd, env });
+      const { stdout } = await runCli(["tasks", "show", taskId, "--json"], { cwd, env });
       expect(JSON.parse(stdout)).toMatchObject({ command: "server_check", input: { url: one }, reason });
     }
   });
@@ -154,7 +155,7 @@ test("a clash is told when the server starts, with both files and the cure", asy
     "commands/server/check.ts": alias("server_ping"),
     "commands/server/ping.ts": check.replace(/aliases: .*/, ""),
   });
-  const { code, stderr } = await runMeanwhile(["serve", "--in-process"], { cwd });
+  const { code, stderr } = await runCli(["serve", "--in-process"], { cwd });
   expect(code).toBe(70);
   expect(stderr).toMatch(
     /The alias server_ping of .*check\.ts is the name of another tool, .*ping\.ts; take the alias out, or rename the tool\./,
