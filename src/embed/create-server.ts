@@ -7,7 +7,7 @@ import type { ServerCallOptions } from "./call-here.ts";
 import type { OpenParts, OpenServer } from "./open-embedded.ts";
 import type { CallResult } from "./result-copy.ts";
 import { type CheckedOptions, checkServerOptions, type ServerOptions } from "./server-options.ts";
-import type { ServerTasks } from "./server-tasks.ts";
+import type { ServerProgress, ServerTasks } from "./server-tasks.ts";
 import type { MessageTransport } from "./transport-way.ts";
 
 /** Node's own request, which is also Express's; of Fastify it is `request.raw`. */
@@ -30,7 +30,7 @@ export interface StreamPair {
 }
 
 /** A server inside a program: its doors, its tools and its tasks. It is opened when it is first used. */
-export interface EmbeddedServer {
+export interface EmbeddedServer extends ServerProgress {
   /**
    * Opens it now, and begins to work on the tasks that an earlier process has left: for an app that should do so before
    * anybody calls.
@@ -152,6 +152,20 @@ class LazyServer implements EmbeddedServer {
     const { core } = await this.#open();
     const { callHere } = await import("./call-here.ts");
     return await callHere(core, { name: tool, input }, options);
+  }
+
+  async progressOf(...given: Parameters<ServerProgress["progressOf"]>) {
+    return await (await this.#progress()).progressOf(...given);
+  }
+
+  async listProgress(...given: Parameters<ServerProgress["listProgress"]>) {
+    return await (await this.#progress()).listProgress(...given);
+  }
+
+  async #progress(): Promise<ServerProgress> {
+    const { core } = await this.#open();
+    const { createServerProgress } = await import("./server-tasks.ts");
+    return createServerProgress(core);
   }
 
   close(): Promise<void> {

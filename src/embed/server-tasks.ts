@@ -6,6 +6,7 @@ import type { RuntimeCore } from "../runtime/runtime.ts";
 import { type Engine, UnknownTask } from "../task/engine.ts";
 import { statusLine } from "../task/status-line.ts";
 import { isTerminal, openQuestions, type Task, type TaskProgress, type TaskStatus } from "../task/task.ts";
+import { listTokens, progressOfToken, type TokenAnswer, type TokenProgress } from "../task/token-progress.ts";
 import { type ForCaller, toCallerOrOwn } from "./app-caller.ts";
 import { asCallResult, type CallResult } from "./result-copy.ts";
 
@@ -55,6 +56,14 @@ export interface ServerTasks {
   wait(taskId: string, options?: ForCaller & { readonly signal?: AbortSignal | undefined }): Promise<ServerTask>;
 }
 
+/** Progress of live calls by their progress tokens: of the user that this process belongs to, or of a named caller. */
+export interface ServerProgress {
+  /** The progress of the live call with this token; `ok: false` and the reason where there is no such call. */
+  progressOf(token: string | number, options?: ForCaller): Promise<TokenAnswer>;
+  /** Every live call that has a progress token, newest first. */
+  listProgress(options?: ForCaller): Promise<readonly TokenProgress[]>;
+}
+
 const keyOf = ({ caller }: ForCaller = {}) => callerKey(toCallerOrOwn(caller));
 
 /** The view on an open server. */
@@ -84,6 +93,20 @@ export function createServerTasks(core: RuntimeCore): ServerTasks {
       const engine = await openEngine();
       const signal = AbortSignal.any([engine.leaving, ...(options.signal === undefined ? [] : [options.signal])]);
       return toServerTask(await engine.wait(keyOf(options), taskId, { signal }), core);
+    },
+  };
+}
+
+export function createServerProgress(core: RuntimeCore): ServerProgress {
+  const openEngine = async () => (await core.tasks.calls()).engine;
+  return {
+    async progressOf(token, options) {
+      const engine = await openEngine();
+      return await progressOfToken(engine, keyOf(options), { token, now: engine.now() });
+    },
+    async listProgress(options) {
+      const engine = await openEngine();
+      return await listTokens(engine, keyOf(options), engine.now());
     },
   };
 }

@@ -59,7 +59,9 @@ export async function progressOfToken(
     return { ok: false, error: "token_not_found", message };
   }
   const seconds = Math.floor((now - stale.updatedAt) / 1000);
-  const message = `Nobody has worked on the call with the progress token ${named} for ${seconds} s (timeout); ${thisProgram.name} tasks show ${stale.taskId} says what became of it.`;
+  const show = thisProgram.typed(`tasks show ${stale.taskId}`);
+  const where = show === undefined ? `it is the task ${stale.taskId}` : `${show} says what became of it`;
+  const message = `Nobody has worked on the call with the progress token ${named} for ${seconds} s (timeout); ${where}.`;
   return { ok: false, error: "timeout", message };
 }
 

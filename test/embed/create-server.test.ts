@@ -7,10 +7,12 @@ import { pathToFileURL } from "node:url";
 import { Client as Client2, InMemoryTransport as InMemory2 } from "@modelcontextprotocol/client";
 import { Client as Client1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { InMemoryTransport as InMemory1 } from "@modelcontextprotocol/sdk/inMemory.js";
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import { createServer, type EmbeddedServer } from "../../src/embed/create-server.ts";
+import { durable } from "../../src/embed/durable.ts";
 import type { ServerOptions } from "../../src/embed/server-options.ts";
 import type { TaskProgress } from "../../src/task/task.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
@@ -373,6 +375,73 @@ describe("HTTP", () => {
     expect(await refused.json()).toMatchObject({
       error: { message: "This server was closed; make another with createServer()." },
     });
+  });
+});
+
+describe("progressOf and listProgress", () => {
+  const countUp = (gate: Promise<void>) => async (progress: (report: { done: number; total: number }) => void) => {
+    progress({ done: 1, total: 4 });
+    await gate;
+  };
+
+  test.each<[string, (gate: Promise<void>) => EmbeddedServer]>([
+    [
+      "createServer",
+      (gate) =>
+        open({
+          commands: [
+            defineCommand({
+              name: "count",
+              summary: "Counts",
+              run: async (_input, task) => {
+                await countUp(gate)((report) => task.progress(report));
+                return {};
+              },
+            }),
+          ],
+        }),
+    ],
+    [
+      "durable",
+      (gate) => {
+        const server = new McpServer({ name: "one", version: "1.0.0" });
+        server.registerTool("count", { description: "Counts" }, async ({ sendNotification, _meta }) => {
+          const progressToken = _meta?.progressToken ?? "";
+          const sent: Promise<void>[] = [];
+          await countUp(gate)(({ done, total }) => {
+            const params = { progressToken, progress: done, total };
+            sent.push(sendNotification({ method: "notifications/progress", params }));
+          });
+          await Promise.all(sent);
+          return { content: [] };
+        });
+        const durably = durable(server);
+        onTestFinished(() => durably.close());
+        return durably;
+      },
+    ],
+  ])("of a server made by %s tell how far a caller's live call is", async (_name, openWith) => {
+    const gate = Promise.withResolvers<void>();
+    const server = openWith(gate.promise);
+    expect(await server.progressOf("abc-1")).toMatchObject({ ok: false, error: "token_not_found" });
+    const caller = { subject: "ann" };
+    const [theirs, ours] = InMemory1.createLinkedPair();
+    await server.connect(ours, { caller });
+    const client = new Client1({ name: "one", version: "1" });
+    await client.connect(theirs);
+    const call = client.callTool({ name: "count", arguments: {}, _meta: { progressToken: "abc-1" } });
+    const listed = await vi.waitFor(async () => {
+      const [first] = await server.listProgress({ caller });
+      expect(first).toMatchObject({ token: "abc-1", tool: "count", percentage: 25 });
+      return first;
+    });
+    expect(await server.progressOf("abc-1", { caller })).toEqual({ ok: true, progress: listed, others: [] });
+    expect(await server.listProgress()).toEqual([]);
+    expect(await server.progressOf("abc-1", { caller: { subject: "bob" } })).toMatchObject({ ok: false });
+    gate.resolve();
+    await call;
+    await vi.waitFor(async () => expect(await server.listProgress({ caller })).toEqual([]));
+    await client.close();
   });
 });
 
