@@ -75,6 +75,9 @@ export async function runMeanwhile(words: readonly string[], options: RunOptions
   return await (await import("./cli.ts")).runCli(words, options);
 }
 
+/** The address in what `serve --http` prints. */
+export const httpAddress = /http:\/\/127\.0\.0\.1:\d+\/mcp/;
+
 /**
  * Starts an HTTP server on a free port that lets strangers in, for tests that serve commands of their own, and waits
  * until it listens.
@@ -93,7 +96,7 @@ export async function startGuardedHttp(
 ): Promise<Started & { url: string; token: () => string }> {
   const started = startMeanwhile(["serve", "--http", "--port", "0", ...words], options);
   const url = await waitFor(
-    () => /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(started.stderr())?.[0],
+    () => httpAddress.exec(started.stderr())?.[0],
     () => `no URL was printed: ${started.stderr()}`,
   );
   return { ...started, url, token: () => readFileSync(path.join(started.home, "token"), "utf8").trim() };

@@ -1,26 +1,14 @@
-import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { type IncomingHttpHeaders, request } from "node:http";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { quoteWord } from "../../src/cli/remote/server-target.ts";
-import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import {
-  codeCache,
-  executable,
-  quickStart,
-  runMeanwhile,
-  startGuardedHttp,
-  startHttp,
-  waitFor,
-} from "../helpers/meanwhile.ts";
+import { defineCommand } from "../../src/command/command.ts";
+import type { Logger } from "../../src/log.ts";
+import { runCli, startCli } from "../helpers/cli.ts";
+import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { httpAddress } from "../helpers/meanwhile.ts";
+import { openServer } from "../helpers/server.ts";
 
-const whoami = {
-  "commands/who/am-i.ts": `import { defineCommand } from "meanwhile";
-import { appendFileSync } from "node:fs";
-export default defineCommand({ summary: "Leaves a mark", run: (_input, task) => { appendFileSync(task.home + "/ran", "ran\\n"); return { ok: true }; } });`,
-};
-const project = () => writeFiles(temporaryFolder(), whoami);
 const ping = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "who_am_i" } });
 const initialize = JSON.stringify({
   jsonrpc: "2.0",
@@ -30,11 +18,28 @@ const initialize = JSON.stringify({
 });
 const plain = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
+/** A server whose command counts its runs, and all that the server logs. */
+async function open(http: { readonly allowAnonymous: boolean } = { allowAnonymous: true }) {
+  let runs = 0;
+  const lines: string[] = [];
+  const keep = (text: string, facts: object = {}) => void lines.push(JSON.stringify({ text, ...facts }));
+  const log: Logger = { debug: keep, info: keep, warn: keep, error: keep };
+  const run = () => ({ run: ++runs });
+  const server = await openServer({
+    in: "http",
+    commands: { who_am_i: defineCommand({ summary: "Count its runs", run }) },
+    settings: { http: { host: "127.0.0.1", port: 0, ...http } },
+    log,
+  });
+  const { token } = server;
+  return { url: await server.url(), token, log: () => lines.join("\n"), runs: () => runs };
+}
+
 /**
  * Two servers for several tests: one that lets nobody run anything, in all of them, and one in which commands do run.
  */
-const untouched = shareAmongTests(() => startHttp([], { cwd: project() }));
-const visited = shareAmongTests(() => startHttp([], { cwd: project() }));
+const untouched = shareAmongTests(() => open());
+const visited = shareAmongTests(() => open());
 
 /** A request with whatever headers a hostile page or a careless client would send; fetch() would not let us. */
 function send(
@@ -72,7 +77,7 @@ describe("who may come in", () => {
     for (const route of routes)
       for (const method of ["POST", "GET"])
         expect(await send(server.url, { path: route, method, headers }), route).toMatchObject({ status: 403 });
-    expect(existsSync(path.join(server.home, "ran"))).toBe(false);
+    expect(server.runs()).toBe(0);
   });
 
   test("local pages and programs are let in", async () => {
@@ -95,18 +100,18 @@ describe("who may come in", () => {
         expect(await send(server.url, { path: route, headers: { "content-type": type } }), route).toMatchObject({
           status: 415,
         });
-      expect(existsSync(path.join(server.home, "ran"))).toBe(false);
+      expect(server.runs()).toBe(0);
     },
   );
 
   test("only loopback is listened on, and another address is refused with the reason", async () => {
-    const { url, child } = await visited();
+    const { url } = await visited();
     const port = Number(new URL(url).port).toString(16).toUpperCase().padStart(4, "0");
-    const listening = readFileSync(`/proc/${child.pid}/net/tcp`, "utf8")
+    const listening = readFileSync("/proc/self/net/tcp", "utf8")
       .split("\n")
       .filter((line) => / 0A /.test(line) && line.includes(`:${port} `));
     expect(listening.map((line) => line.trim().split(/\s+/)[1])).toEqual([`0100007F:${port}`]);
-    expect(await runMeanwhile(["serve", "--http", "--host", "0.0.0.0", "--port", "0"])).toMatchObject({
+    expect(await runCli(["serve", "--http", "--host", "0.0.0.0", "--port", "0"])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("--host 0.0.0.0 would be reachable from other machines"),
     });
@@ -115,12 +120,12 @@ describe("who may come in", () => {
   test("a port in use: one sentence that names --port, exit 70", async () => {
     const { url } = await visited();
     const { port } = new URL(url);
-    expect(await runMeanwhile(["serve", "--http", "--port", port])).toMatchObject({
+    expect(await runCli(["serve", "--http", "--port", port])).toMatchObject({
       code: 70,
       stdout: "",
       stderr: `✗ Port ${port} is in use; choose another one with --port.\n`,
     });
-    expect(await runMeanwhile(["serve", "--http", "--port", "99999"])).toMatchObject({
+    expect(await runCli(["serve", "--http", "--port", "99999"])).toMatchObject({
       code: 2,
       stderr: "✗ --port must be a whole number from 0 to 65535, not 99999.\n",
     });
@@ -130,8 +135,8 @@ describe("who may come in", () => {
 describe("who is calling", () => {
   test("the home's token is a secret of its user: made once, 0600 in a 0700 folder", async () => {
     const home = path.join(temporaryFolder(), "home");
-    const first = await runMeanwhile(["token"], { env: { MEANWHILE_HOME: home } });
-    const second = await runMeanwhile(["token"], { env: { MEANWHILE_HOME: home } });
+    const first = await runCli(["token"], { env: { MEANWHILE_HOME: home } });
+    const second = await runCli(["token"], { env: { MEANWHILE_HOME: home } });
     expect(first.stdout).toMatch(/^[\w-]{43}\n$/);
     expect(second.stdout).toBe(first.stdout);
     expect(statSync(path.join(home, "token")).mode & 0o777).toBe(0o600);
@@ -139,32 +144,32 @@ describe("who is calling", () => {
   });
 
   test("with the token a caller is the local user, without it, where strangers are let in, anonymous", async () => {
-    const server = await startHttp([], { cwd: project(), env: { MEANWHILE_LOG: "debug" } });
-    const token = readFileSync(path.join(server.home, "token"), "utf8").trim();
+    const server = await open();
+    const token = server.token();
     expect(await send(server.url, { headers: { authorization: `Bearer ${token}` } })).toMatchObject({ status: 200 });
     expect(await send(server.url, {})).toMatchObject({ status: 200 });
     expect(await send(server.url, { headers: { authorization: `Bearer ${token}x` } })).toMatchObject({ status: 401 });
-    const callers = [...server.stderr().matchAll(/"caller":"(\w+)"/g)].map((match) => match[1]);
+    const callers = [...server.log().matchAll(/"caller":"(\w+)"/g)].map((match) => match[1]);
     expect(callers).toEqual(["local", "anonymous"]);
-    expect(server.stderr()).not.toContain(token);
+    expect(server.log()).not.toContain(token);
   });
 
   test("an empty token file lets nobody in: it is refused at start", async () => {
     const home = writeFiles(temporaryFolder(), { token: "" });
-    expect(await runMeanwhile(["serve", "--http", "--port", "0"], { env: { MEANWHILE_HOME: home } })).toMatchObject({
+    expect(await runCli(["serve", "--http", "--port", "0"], { env: { MEANWHILE_HOME: home } })).toMatchObject({
       code: 70,
       stderr: expect.stringContaining("holds no token; delete it"),
     });
   });
 
   test("--require-token and requireToken say that they are not needed any more", async () => {
-    const { code, stderr } = await runMeanwhile(["serve", "--http", "--port", "0", "--require-token"]);
+    const { code, stderr } = await runCli(["serve", "--http", "--port", "0", "--require-token"]);
     expect(code).toBe(2);
     expect(stderr).toMatch(
       /^✗ --require-token is no flag any more, because HTTP asks for the token by itself; leave it out [^\n]+\n$/,
     );
     const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": '{ "requireToken": true }' });
-    expect(await runMeanwhile(["serve", "--http", "--port", "0"], { cwd })).toMatchObject({
+    expect(await runCli(["serve", "--http", "--port", "0"], { cwd })).toMatchObject({
       code: 70,
       stderr: expect.stringContaining(
         "`requireToken` is no setting any more, because HTTP asks for the token by itself; take it out",
@@ -174,8 +179,7 @@ describe("who is calling", () => {
 
   test("a session belongs to who began it: with another identity it does not exist", async () => {
     const server = await visited();
-    const token = readFileSync(path.join(server.home, "token"), "utf8").trim();
-    const own = { authorization: `Bearer ${token}` };
+    const own = { authorization: `Bearer ${server.token()}` };
     const begun = await fetch(server.url, {
       method: "POST",
       headers: { ...plain, ...own },
@@ -192,7 +196,7 @@ describe("who is calling", () => {
 });
 
 describe("a server as users start it asks every caller for the token", () => {
-  const guarded = shareAmongTests(() => startGuardedHttp([], { cwd: project(), env: { MEANWHILE_LOG: "debug" } }));
+  const guarded = shareAmongTests(() => open({ allowAnonymous: false }));
   type Sent = { readonly path?: string; readonly headers?: Record<string, string | string[]> };
   const bearer = (value: string) => ({ headers: { authorization: value } });
 
@@ -260,12 +264,12 @@ describe("a server as users start it asks every caller for the token", () => {
       );
       expect(text).not.toContain(server.token());
     }
-    expect(existsSync(path.join(server.home, "ran"))).toBe(false);
-    expect(server.stderr()).not.toContain(server.token());
+    expect(server.runs()).toBe(0);
+    expect(server.log()).not.toContain(server.token());
   });
 
   test("the scheme may be written in small letters", async () => {
-    const server = await startGuardedHttp([], { cwd: project() });
+    const server = await open({ allowAnonymous: false });
     for (const scheme of ["bearer", "BEARER", "Bearer  "])
       expect(
         await send(server.url, { headers: { authorization: `${scheme} ${server.token()}` } }),
@@ -310,91 +314,52 @@ test("health says ok, other paths say where MCP is", async () => {
   });
 });
 
-describe("what the server prints", () => {
-  /** The line for a shell, as it stands there. */
-  const shellLine = (printed: string) => /^ {4}(sed [\s\S]+?\}')$/m.exec(printed)?.[1] as string;
+describe("what `serve --http` prints", () => {
   const entryIn = (printed: string) => JSON.parse(/^ {4}\{[\s\S]+?^ {4}\}$/m.exec(printed)?.[0] as string) as object;
+  const home = shareAmongTests(() => path.join(temporaryFolder(), "a home's"));
 
-  test("is what a client needs: an address, a header, a host's entry, and a line for a shell that works as it stands", async () => {
-    const server = await startGuardedHttp([], {
-      cwd: project(),
-      env: { MEANWHILE_HOME: path.join(temporaryFolder(), "a home's") },
+  /** Serves until its address and what follows are printed, then stops as by Ctrl-C. */
+  async function serve({ words = [], isTerminal = false }: { words?: string[]; isTerminal?: boolean } = {}) {
+    const started = startCli(["serve", "--http", "--port", "0", ...words], {
+      env: { MEANWHILE_HOME: await home(), NO_COLOR: "1" },
+      ...(isTerminal && { screen: { columns: 100, rows: 40 } }),
     });
-    await waitFor(() => server.stderr().includes("Ctrl-C"));
-    const printed = server.stderr();
-    expect(printed).toContain(`at ${server.url}\n`);
+    await started.says(/Ctrl-C/);
+    const printed = started.stderr();
+    started.signal("SIGINT");
+    expect(await started.exited).toBe(0);
+    expect(started.stdout()).toBe("");
+    const url = httpAddress.exec(printed)?.[0] as string;
+    /** The line for a shell, as it stands there. */
+    const shellLine = /^ {4}(sed [\s\S]+?\}')$/m.exec(printed)?.[1]?.replace(url, "<url>");
+    return { printed, url, token: readFileSync(path.join(await home(), "token"), "utf8").trim(), shellLine };
+  }
+
+  test("to a pipe: an address, a header and a host's entry, without the token", async () => {
+    const { printed, url, token } = await serve();
+    expect(printed).toContain(`at ${url}\n`);
     expect(printed).toContain("    Authorization: Bearer <token>\n");
     expect(entryIn(printed)).toEqual({
-      mcpServers: { meanwhile: { type: "http", url: server.url, headers: { Authorization: "Bearer <token>" } } },
+      mcpServers: { meanwhile: { type: "http", url, headers: { Authorization: "Bearer <token>" } } },
     });
-    // Started from a pipe, so this may be a log.
-    expect(printed).not.toContain(server.token());
-    const { stdout, stderr } = spawnSync("sh", ["-c", shellLine(printed)], { encoding: "utf8", cwd: "/" });
-    expect(stderr).toBe("");
-    expect(stdout).toMatch(/"success":true|"tools":\[/);
-    server.child.kill("SIGTERM");
-    expect(await server.exited).toBe(0);
-    expect(server.stdout()).toBe("");
+    // A pipe may end in a log.
+    expect(printed).not.toContain(token);
   });
 
-  test("holds the token itself on a terminal, and its line for a shell keeps it off the command line", async () => {
-    const home = temporaryFolder();
-    const line = [process.execPath, quickStart, executable, "serve", "--http", "--port", "0"].map(quoteWord).join(" ");
-    const screen = spawn("/usr/bin/script", ["-qec", `stty cols 100 rows 40; exec ${line}`, "/dev/null"], {
-      cwd: project(),
-      env: {
-        ...process.env,
-        TERM: "xterm-256color",
-        NO_COLOR: "1",
-        NODE_COMPILE_CACHE: codeCache,
-        MEANWHILE_HOME: home,
-      },
-    });
-    const exited = new Promise((resolve) => screen.on("close", resolve));
-    cleanUp(async () => {
-      // The terminal's end ends what runs in it.
-      screen.kill("SIGTERM");
-      await exited;
-    });
-    let printed = "";
-    screen.stdout.setEncoding("utf8").on("data", (text: string) => (printed += text.replaceAll("\r", "")));
-    await waitFor(() => printed.includes("Ctrl-C"));
-    const token = readFileSync(path.join(home, "token"), "utf8").trim();
+  test("to a terminal: the token itself, and the same line for a shell, which keeps the token off the command line", async () => {
+    const { printed, token, shellLine } = await serve({ isTerminal: true });
     expect(printed).toContain(`    Authorization: Bearer ${token}\n`);
     expect(entryIn(printed)).toMatchObject({
       mcpServers: { meanwhile: { headers: { Authorization: `Bearer ${token}` } } },
     });
-    expect(shellLine(printed)).not.toContain(token);
-    expect(spawnSync("sh", ["-c", shellLine(printed)], { encoding: "utf8", cwd: "/" }).stdout).toMatch(
-      /"success":true|"tools":\[/,
-    );
-    screen.stdin.write("\x03");
-    expect(await exited).toBe(0);
+    expect(shellLine).toContain("<url>");
+    expect(shellLine).not.toContain(token);
+    expect(shellLine).toBe((await serve()).shellLine);
   });
 
   test("says who is let in, where strangers are", async () => {
-    const { stderr } = await visited();
-    await waitFor(() => stderr().includes("Ctrl-C"));
-    expect(stderr()).toContain("Strangers are let in, but to no bundled command; who sends this header is you:");
+    expect((await serve({ words: ["--allow-anonymous"] })).printed).toContain(
+      "Strangers are let in, but to no bundled command; who sends this header is you:",
+    );
   });
 });
-
-test("a server whose log nobody reads any more goes on, and does not spin", async () => {
-  const server = await startHttp([], { cwd: project() });
-  server.child.stderr.destroy();
-  // Without its database the server has something to log every second.
-  for (const name of ["tasks.db", "tasks.db-wal", "tasks.db-shm"])
-    rmSync(path.join(server.home, name), { force: true });
-  const before = ticksOf(server.child.pid as number);
-  await new Promise((resolve) => setTimeout(resolve, 2_500));
-  // A hundred ticks are a second of one core: the loop took all of it.
-  expect(ticksOf(server.child.pid as number) - before).toBeLessThan(60);
-  expect(await send(server.url, { method: "GET", path: "/healthz" })).toMatchObject({ status: 200 });
-});
-
-/** The processor time a process has used, in hundredths of a second. */
-function ticksOf(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return Number(fields[11]) + Number(fields[12]);
-}
