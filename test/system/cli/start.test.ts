@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { startMeanwhile } from "../helpers/meanwhile.ts";
-import { overPipes, WireClient } from "../helpers/wire.ts";
+import { temporaryFolder, writeFiles } from "../../helpers/home.ts";
+import { startMeanwhile } from "../../helpers/meanwhile.ts";
+import { overPipes, WireClient } from "../../helpers/wire.ts";
 
-/** What a start loads is what a host waits for: files cost more to find and open than to run. */
+/** A host waits for the files that a start loads: to find and open a file costs more than to run it. */
 
 const echo = `import { defineCommand } from "meanwhile";
 import { z } from "zod";
@@ -27,20 +27,15 @@ async function serveOnce(project: string): Promise<{ readonly loaded: readonly s
   return { loaded: [...files], data: result.structuredContent?.data };
 }
 
-test("a server in one process loads a handful of our files", async () => {
+test("serve --in-process loads fewer than 18 of our files, and lends a command our zod as one file", async () => {
   const { loaded, data } = await serveOnce(writeFiles(temporaryFolder(), { "commands/say/echo.ts": echo }));
-  expect(data).toMatchObject({ text: "hi" });
   expect(loaded.filter((file) => file.includes("/dist/") && !file.includes("/node_modules/")).length).toBeLessThan(18);
+  expect(data).toEqual({ text: "hi", zod: expect.stringMatching(/\/dist\/zod\.js$/) });
 });
 
-test("whoever has no zod of their own gets ours, which is one file", async () => {
-  const { data } = await serveOnce(writeFiles(temporaryFolder(), { "commands/say/echo.ts": echo }));
-  expect(data).toMatchObject({ zod: expect.stringMatching(/\/dist\/zod\.js$/) });
-});
-
-test("whoever has a zod of their own gets that one", async () => {
+test("a command gets the zod of its own project where that has one", async () => {
   const own = 'export * from "./real.js"; export { z } from "./real.js";';
-  const real = path.resolve(import.meta.dirname, "../../node_modules/zod/index.js");
+  const real = path.resolve(import.meta.dirname, "../../../node_modules/zod/index.js");
   const project = writeFiles(temporaryFolder(), {
     "commands/say/echo.ts": echo,
     "node_modules/zod/package.json": '{ "name": "zod", "version": "4.0.0", "type": "module", "exports": "./index.js" }',

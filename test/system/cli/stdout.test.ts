@@ -1,9 +1,9 @@
 import path from "node:path";
 import { expect, test } from "vitest";
-import { backWays, ways } from "../fixtures/stdout/commands/print/_ways.ts";
-import { startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { backWays, ways } from "../../fixtures/stdout/commands/print/_ways.ts";
+import { startMeanwhile, waitFor } from "../../helpers/meanwhile.ts";
 
-const commands = path.resolve(import.meta.dirname, "../fixtures/stdout/commands");
+const commands = path.resolve(import.meta.dirname, "../../fixtures/stdout/commands");
 
 test("every stdout line of the stdio server is a valid message while a command calls console.log and spawns a child that prints", async () => {
   await expectCleanStdout(Object.keys(ways));
