@@ -8,8 +8,8 @@ import { main } from "../../src/cli/entries/main.ts";
 import type { ProcessContext } from "../../src/cli/process-context.ts";
 import { forgetModules } from "../../src/command/load.ts";
 import type { GuardedProcess } from "../../src/command/process-guard.ts";
-import type { StopSignal } from "../../src/system/on-stop.ts";
 import { nobodys } from "../../src/system/child-environment.ts";
+import type { StopSignal } from "../../src/system/on-stop.ts";
 import { system } from "../../src/system/system.ts";
 import { cleanUp, temporaryFolder } from "./home.ts";
 import { waitFor } from "./wait-for.ts";
@@ -125,6 +125,8 @@ class CliRun {
       },
     }) as GuardedProcess;
     const context = this.#context(argv, end);
+    // What is read and every signal belong to the run, whoever writes or sends it.
+    for (const emitter of [this.stdin, this.signals] as const) bindEmitter(emitter, this);
     // Files in temporary folders may have changed since the last run, as a process of its own would see.
     forgetModules([tmpdir()]);
     this.exited = exit.promise;
@@ -179,6 +181,11 @@ class TextStream extends Writable {
   }
 }
 
+function bindEmitter(emitter: EventEmitter, run: CliRun): void {
+  const emit = emitter.emit.bind(emitter);
+  emitter.emit = (...parts: Parameters<typeof emit>) => currentCli.run(run, () => emit(...parts));
+}
+
 function createStdin(isTTY: boolean): PassThrough & { isRaw: boolean; isTTY?: boolean } {
   const stdin = Object.assign(new PassThrough(), { isRaw: false, isTTY });
   return Object.assign(stdin, {
@@ -211,6 +218,13 @@ process.env = new Proxy(real.env, {
 });
 process.cwd = () => currentCli.getStore()?.cwd ?? real.cwd();
 process.exit = ((code?: number) => (currentCli.getStore()?.guarded.exit ?? real.exit)(code)) as typeof process.exit;
+// What escapes from a run goes to the guards of that run: Vitest would count it as an error of its own.
+const emit = process.emit.bind(process) as (event: string, ...parts: unknown[]) => boolean;
+process.emit = ((event: string, ...parts: unknown[]) => {
+  const isEscape = event === "uncaughtException" || event === "unhandledRejection";
+  const guarded = isEscape ? (currentCli.getStore()?.guarded as EventEmitter | undefined) : undefined;
+  return (guarded?.listenerCount(event) ?? 0) > 0 ? guarded?.emit(event, ...parts) : emit(event, ...parts);
+}) as typeof process.emit;
 for (const name of ["stdout", "stderr"] as const)
   process[name].write = ((...parts: Parameters<Writable["write"]>): boolean => {
     const run = currentCli.getStore();

@@ -1,11 +1,12 @@
-import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import path from "node:path";
-import { describe, expect, test } from "vitest";
-import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { executable, runMeanwhile, type Started, startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { systemClock } from "../../src/clock.ts";
+import { runCli, type StartedCli, startCli } from "../helpers/cli.ts";
+import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { waitFor } from "../helpers/wait-for.ts";
 
 /** Commands that misbehave in one way each, and one that does not. */
 const commands = {
@@ -15,9 +16,12 @@ export default defineCommand({ summary: "Add", input: z.object({ a: z.number(), 
   "commands/good/echo.ts": `import { defineCommand } from "meanwhile";
 import { z } from "zod";
 export default defineCommand({ summary: "Echo", input: z.object({ text: z.string() }), effects: "read", run: ({ text }) => ({ text }) });`,
-  "commands/good/slow.ts": `import { defineCommand } from "meanwhile";
+  "commands/good/slow.ts": `import { existsSync } from "node:fs";
+import path from "node:path";
 import { setTimeout } from "node:timers/promises";
-export default defineCommand({ summary: "Slow", effects: "read", run: async (_input, task) => { await setTimeout(600, undefined, { signal: task.signal }); return { slow: true }; } });`,
+import { defineCommand } from "meanwhile";
+const file = path.join(process.cwd(), "go");
+export default defineCommand({ summary: "Wait for a file", effects: "read", run: async (_input, { signal }) => { while (!existsSync(file)) await setTimeout(5, undefined, { signal }); return { slow: true }; } });`,
   "commands/good/polluted.ts": `import { defineCommand } from "meanwhile";
 export default defineCommand({ summary: "Look", effects: "read", run: () => ({ polluted: "polluted" in {} || "polluted" in [] || "polluted" in (() => 0) }) });`,
   "commands/bad/syntax.ts": "export default {;",
@@ -34,11 +38,13 @@ import { z } from "zod";
 export default defineCommand({ summary: "Breaks its promise", output: z.object({ pages: z.number() }), run: () => ({ pages: "many" }) as never });`,
   "commands/bad/prints.ts": `import { defineCommand } from "meanwhile";
 export default defineCommand({ summary: "Prints", run() { console.log("printed by a command"); return { printed: true }; } });`,
-  "commands/bad/blocks.ts": `import { defineCommand } from "meanwhile";
-export default defineCommand({ summary: "Blocks everybody", async run() { await null; const end = Date.now() + 1500; while (Date.now() < end); return { blocked: true }; } });`,
-  "commands/bad/endless.ts": `import { writeFileSync } from "node:fs";
+  "commands/bad/endless.ts": `import { appendFileSync } from "node:fs";
+import path from "node:path";
 import { defineCommand } from "meanwhile";
-export default defineCommand({ summary: "Never ends", run() { writeFileSync("started", ""); return new Promise(() => setInterval(() => {}, 1000)); } });`,
+const file = path.join(process.cwd(), "started");
+export default defineCommand({ summary: "Never ends", run() { appendFileSync(file, "started\\n"); return new Promise(() => {}); } });`,
+  // What never ends is not waited for.
+  "meanwhile.config.json": JSON.stringify({ graceSeconds: 0 }),
 };
 
 const keys = `{${Array.from({ length: 260_000 }, (_, at) => `"k${at.toString(36)}":0`).join()}}`;
@@ -49,14 +55,29 @@ const tooWide = [`"_meta":${keys}`, `"arguments":${keys}`, `"arguments":{"text":
 
 const project = () => writeFiles(temporaryFolder(), commands);
 
-/** One MCP connection over pipes, spoken by hand. */
+/** A timer fires after a hundredth of its time: a command that does not stop by itself is given up after 20 ms. */
+function shortenTimers(): void {
+  vi.spyOn(systemClock, "after").mockImplementation((ms, callback) => after(ms / 100, callback));
+}
+const after = systemClock.after.bind(systemClock);
+const restoreTimers = () => void vi.restoreAllMocks();
+
+/** How many runs of bad_endless have begun in a project. */
+function startsIn(cwd: string): number {
+  const file = path.join(cwd, "started");
+  return existsSync(file) ? readFileSync(file, "utf8").split("\n").length - 1 : 0;
+}
+
+/** One MCP connection over the streams of `serve --in-process`, with messages written by hand. */
 class Wire {
-  readonly server: Started;
+  readonly server: StartedCli;
+  readonly cwd: string;
   #lastId = 0;
   #seen = 0;
 
   constructor(cwd: string) {
-    this.server = startMeanwhile(["serve", "--in-process", "--no-bundled"], { cwd });
+    this.cwd = cwd;
+    this.server = startCli(["serve", "--in-process", "--no-bundled"], { cwd });
   }
 
   static async open(cwd = project()): Promise<Wire> {
@@ -75,8 +96,8 @@ class Wire {
 
   send(message: object | string | Buffer): void {
     const isRaw = typeof message === "string" || Buffer.isBuffer(message);
-    this.server.child.stdin.write(isRaw ? message : JSON.stringify(message));
-    this.server.child.stdin.write("\n");
+    this.server.stdin.write(isRaw ? message : JSON.stringify(message));
+    this.server.stdin.write("\n");
   }
 
   messages(): { id?: unknown; error?: { code: number; message: string }; result?: unknown; method?: string }[] {
@@ -108,12 +129,11 @@ class Wire {
     return answer;
   }
 
-  /** The process lives and the next call works. */
+  /** The next call works. */
   async works(): Promise<void> {
     expect(await this.call("good_add", { a: 1, b: 2 })).toMatchObject({
       result: { structuredContent: { success: true, data: { sum: 3 } } },
     });
-    expect(this.server.child.exitCode).toBeNull();
   }
 }
 
@@ -128,7 +148,12 @@ const sentenceOf = (answer: { result?: ToolResult }) =>
 
 describe("over MCP", () => {
   /** One server for all that it outlives. */
-  const server = shareAmongTests(() => Wire.open());
+  const server = shareAmongTests(async () => {
+    cleanUp(restoreTimers);
+    const wire = await Wire.open();
+    cleanUp(shortenTimers);
+    return wire;
+  });
   const open = async () => (await server()).forget();
 
   test("an unknown tool: a protocol error that names the nearest one", async () => {
@@ -161,12 +186,13 @@ describe("over MCP", () => {
     await wire.works();
   });
 
-  test("a command that throws: its sentence for the model, the stack for the log", async () => {
+  test("a command that throws: its sentence and line for the model, the stack for the log", async () => {
     const wire = await open();
     const answer = await wire.call("bad_throws");
     expect(sentenceOf(answer)).toBe("the disk is full");
-    expect(JSON.stringify(answer)).not.toContain("throws.ts");
-    await waitFor(() => wire.server.stderr().includes("throws.ts"));
+    expect(JSON.stringify(answer)).toContain("at commands/bad/throws.ts:2:65");
+    expect(JSON.stringify(answer)).not.toContain(wire.cwd);
+    await waitFor(() => wire.server.stderr().includes(path.join(wire.cwd, "commands/bad/throws.ts")));
     await wire.works();
   });
 
@@ -198,7 +224,9 @@ describe("over MCP", () => {
 
   test("a command that never ends: a cancel lets the caller go, and the server goes on", async () => {
     const wire = await open();
+    const before = startsIn(wire.cwd);
     wire.send({ jsonrpc: "2.0", id: "endless", method: "tools/call", params: { name: "bad_endless" } });
+    await waitFor(() => startsIn(wire.cwd) > before);
     await wire.works();
     wire.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: "endless" } });
     await wire.works();
@@ -206,16 +234,18 @@ describe("over MCP", () => {
   });
 
   test("a command that blocks the event loop: named in the log, with the cure", async () => {
-    // Nothing else may run there.
-    const wire = await Wire.open();
-    expect(await wire.call("bad_blocks")).toMatchObject({ result: { structuredContent: { data: { blocked: true } } } });
-    await waitFor(
-      () =>
-        /the event loop was blocked for \d+ ms while bad_blocks ran; isolation: \\"process\\"/.test(
-          wire.server.stderr(),
-        ),
-      wire.server.stderr,
+    const wire = await open();
+    const before = startsIn(wire.cwd);
+    wire.send({ jsonrpc: "2.0", id: "blocks", method: "tools/call", params: { name: "bad_endless" } });
+    await waitFor(() => startsIn(wire.cwd) > before);
+    // The clock goes on by 2 s within one turn of the event loop, as if the command had blocked it.
+    const monotonic = systemClock.monotonic.bind(systemClock);
+    const spy = vi.spyOn(systemClock, "monotonic").mockImplementation(() => monotonic() + 2_000);
+    onTestFinished(() => spy.mockRestore());
+    await wire.server.says(
+      /the event loop was blocked for \d+ ms while [^;]*bad_endless ran; isolation: \\"process\\"/,
     );
+    wire.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: "blocks" } });
     await wire.works();
   });
 
@@ -252,6 +282,7 @@ describe("over MCP", () => {
     expect(await wire.answer(null)).toMatchObject({
       error: { code: -32600, message: 'The id "twice" belongs to a call that is still running; use a fresh id.' },
     });
+    writeFileSync(path.join(wire.cwd, "go"), "");
     expect(await wire.answer("twice")).toMatchObject({ result: { structuredContent: { data: { slow: true } } } });
     expect(wire.messages().filter((message) => message.id === "twice")).toHaveLength(1);
     expect(
@@ -307,18 +338,9 @@ describe("over MCP", () => {
 
   test("a client that closes the pipe: the server ends by itself, without a stack trace", async () => {
     const wire = await Wire.open();
-    wire.server.child.stdin.end();
+    wire.server.stdin.end();
     expect(await wire.server.exited).toBe(0);
     expect(wire.server.stderr()).not.toMatch(/EPIPE|at .*\.js/);
-  });
-
-  test("a client that closes only the reading end: EPIPE ends the connection, not with a crash", async () => {
-    const wire = await Wire.open();
-    wire.server.child.stdout.destroy();
-    wire.send({ jsonrpc: "2.0", id: 1, method: "tools/list" });
-    wire.send({ jsonrpc: "2.0", id: 2, method: "tools/list" });
-    expect(await wire.server.exited).toBe(0);
-    expect(wire.server.stderr()).not.toMatch(/at .*\.js/);
   });
 
   test("260,000 keys in _meta or in arguments, a list of 300,000: refused at once by the limit's name", async () => {
@@ -352,7 +374,13 @@ describe("over MCP", () => {
 });
 
 describe("over HTTP", () => {
-  const open = shareAmongTests(() => startHttp(["--no-bundled"], { cwd: project() }));
+  const open = shareAmongTests(async () => {
+    const cwd = project();
+    cleanUp(restoreTimers);
+    const server = startCli(["serve", "--http", "--port", "0", "--allow-anonymous", "--no-bundled"], { cwd });
+    cleanUp(shortenTimers);
+    return { cwd, url: await server.says(/http:\/\/127\.0\.0\.1:\d+\/mcp/), stderr: server.stderr };
+  });
   const post = (url: string, body: string | Buffer, headers: Record<string, string> = {}) =>
     fetch(url, {
       method: "POST",
@@ -462,7 +490,7 @@ describe("over HTTP", () => {
   });
 
   test("an id twice in flight in one session: refused, and the first call keeps its answer", async () => {
-    const { url } = await open();
+    const { url, cwd } = await open();
     const begun = await post(
       url,
       JSON.stringify({
@@ -483,12 +511,13 @@ describe("over HTTP", () => {
     const second = await post(url, call("good_add", { a: 1, b: 1 }).replace('"id":1', '"id":7'), session);
     expect(second.status).toBe(400);
     expect(await second.json()).toMatchObject({ id: null, error: { code: -32600 } });
+    writeFileSync(path.join(cwd, "go"), "");
     expect(await (await first).text()).toContain('"slow":true');
   });
 
   test("a client that leaves in the middle of a call harms nobody", async () => {
-    const { url, child } = await open();
-    for (let round = 0; round < 5; round++) {
+    const { url, cwd } = await open();
+    for (let round = 1; round <= 5; round++) {
       const leave = new AbortController();
       const gone = fetch(url, {
         method: "POST",
@@ -496,28 +525,27 @@ describe("over HTTP", () => {
         body: call("bad_endless", {}),
         signal: leave.signal,
       });
-      await new Promise((resolve) => setTimeout(resolve, 30));
+      await waitFor(() => startsIn(cwd) === round);
       leave.abort();
       await gone.then((response) => response.text()).catch(() => {});
     }
     expect(await (await post(url, call("good_add", { a: 1, b: 2 }))).text()).toContain('"sum":3');
-    expect(child.exitCode).toBeNull();
   });
 });
 
 describe("in the terminal", () => {
   test("an unknown command: what was meant, exit 2", async () => {
-    const { code, stdout, stderr } = await runMeanwhile(["good", "ad"], { cwd: project() });
+    const { code, stdout, stderr } = await runCli(["good", "ad"], { cwd: project() });
     expect({ code, stdout, stderr }).toEqual({
       code: 2,
       stdout: "",
       stderr: "✗ Unknown command `good ad`; did you mean `meanwhile good add`?\n",
     });
-    expect(await runMeanwhile(["sevre"], { cwd: project() })).toMatchObject({
+    expect(await runCli(["sevre"], { cwd: project() })).toMatchObject({
       code: 2,
       stderr: "✗ Unknown command `sevre`; did you mean `meanwhile serve`?\n",
     });
-    expect(await runMeanwhile(["--nonsense"], { cwd: project() })).toMatchObject({
+    expect(await runCli(["--nonsense"], { cwd: project() })).toMatchObject({
       code: 2,
       stderr: "✗ Unknown option --nonsense; meanwhile --help lists them.\n",
     });
@@ -525,12 +553,12 @@ describe("in the terminal", () => {
 
   test("a missing or wrong argument: the field, exit 2", async () => {
     const cwd = project();
-    expect(await runMeanwhile(["good", "add", "1"], { cwd })).toMatchObject({
+    expect(await runCli(["good", "add", "1"], { cwd })).toMatchObject({
       code: 2,
       stdout: "",
       stderr: "✗ Invalid argument for good add: `b` is required.\n  See: meanwhile good add --help\n",
     });
-    expect(await runMeanwhile(["good", "add", "1", "two"], { cwd })).toMatchObject({
+    expect(await runCli(["good", "add", "1", "two"], { cwd })).toMatchObject({
       code: 2,
       stdout: "",
       stderr: expect.stringContaining("`b`: Invalid input: expected number, received string"),
@@ -541,20 +569,20 @@ describe("in the terminal", () => {
     const cwd = project();
     writeFileSync(path.join(cwd, "list.json"), "[1,2]");
     writeFileSync(path.join(cwd, "broken.json"), "{");
-    expect(await runMeanwhile(["good", "add", "--input", "none.json"], { cwd })).toMatchObject({
+    expect(await runCli(["good", "add", "--input", "none.json"], { cwd })).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("✗ --input none.json cannot be used: ENOENT"),
     });
-    expect(await runMeanwhile(["good", "add", "--input", "broken.json"], { cwd })).toMatchObject({
+    expect(await runCli(["good", "add", "--input", "broken.json"], { cwd })).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("✗ --input broken.json cannot be used: "),
     });
-    expect(await runMeanwhile(["good", "add", "--input", "list.json"], { cwd })).toMatchObject({
+    expect(await runCli(["good", "add", "--input", "list.json"], { cwd })).toMatchObject({
       code: 2,
       stderr: "✗ --input list.json must hold one JSON object with the arguments.\n",
     });
     expect(
-      await runMeanwhile(["good", "add", "--input", "-", "--json", "--quiet"], { cwd, input: '{"a":1,"b":2}' }),
+      await runCli(["good", "add", "--input", "-", "--json", "--quiet"], { cwd, input: '{"a":1,"b":2}' }),
     ).toMatchObject({
       code: 0,
       stdout: '{\n  "sum": 3\n}\n',
@@ -564,12 +592,12 @@ describe("in the terminal", () => {
 
   test("a command file that does not load: file and reason, exit 1; `tools` lists the rest and names it", async () => {
     const cwd = project();
-    expect(await runMeanwhile(["bad", "syntax"], { cwd })).toMatchObject({
+    expect(await runCli(["bad", "syntax"], { cwd })).toMatchObject({
       code: 1,
       stdout: "",
       stderr: expect.stringMatching(/^✗ bad syntax could not be loaded from .*bad\/syntax\.ts: [^\n]+\n$/),
     });
-    expect(await runMeanwhile(["tools"], { cwd })).toMatchObject({
+    expect(await runCli(["tools"], { cwd })).toMatchObject({
       code: 1,
       stdout: expect.stringContaining("good_add"),
       stderr: expect.stringMatching(/^✗ bad_syntax is missing: .*bad\/syntax\.ts: [^\n]+\n$/),
@@ -578,22 +606,22 @@ describe("in the terminal", () => {
 
   test("a command that throws, or breaks its promise: one sentence, exit 1", async () => {
     const cwd = project();
-    expect(await runMeanwhile(["bad", "throws"], { cwd })).toMatchObject({
+    expect(await runCli(["bad", "throws"], { cwd })).toMatchObject({
       code: 1,
       stdout: "",
       stderr: expect.stringMatching(/^✗ the disk is full\n {2}at commands\/bad\/throws\.ts:\d+:\d+\n$/),
     });
-    expect(await runMeanwhile(["bad", "escapes"], { cwd })).toMatchObject({
+    expect(await runCli(["bad", "escapes"], { cwd })).toMatchObject({
       code: 1,
       stdout: "",
       stderr: expect.stringMatching(/^✗ nobody caught me\n {2}at commands\/bad\/escapes\.ts:\d+:\d+\n$/),
     });
-    expect(await runMeanwhile(["bad", "exits"], { cwd })).toMatchObject({
+    expect(await runCli(["bad", "exits"], { cwd })).toMatchObject({
       code: 1,
       stdout: "",
       stderr: expect.stringContaining("called process.exit(3)"),
     });
-    expect(await runMeanwhile(["bad", "output"], { cwd })).toMatchObject({
+    expect(await runCli(["bad", "output"], { cwd })).toMatchObject({
       code: 1,
       stdout: "",
       stderr: expect.stringContaining("does not fit its own output schema"),
@@ -601,43 +629,18 @@ describe("in the terminal", () => {
   });
 
   test("a command that writes to stdout: stdout holds the data alone", async () => {
-    const { stdout, stderr, code } = await runMeanwhile(["bad", "prints", "--json"], { cwd: project() });
+    const { stdout, stderr, code } = await runCli(["bad", "prints", "--json"], { cwd: project() });
     expect({ code, data: JSON.parse(stdout) }).toEqual({ code: 0, data: { printed: true } });
     expect(stderr).toContain("printed by a command");
   });
 
-  test("a command that waits for what will never come: said so, exit 1, never a silent success", async () => {
-    const cwd = writeFiles(project(), {
-      "commands/bad/hangs.ts": `import { defineCommand } from "meanwhile";\nexport default defineCommand({ summary: "Hangs", run: () => new Promise(() => {}) });`,
-    });
-    expect(await runMeanwhile(["bad", "hangs"], { cwd })).toMatchObject({
-      code: 1,
-      stdout: "",
-      stderr: "✗ It ended without a result: it waits for something that will never come.\n",
-    });
-  });
-
-  test("a result that cannot be written: said so, exit 70", async () => {
-    const { status, stderr } = spawnSync(
-      "sh",
-      ["-c", `"${process.execPath}" "${executable}" good echo hello > /dev/full`],
-      {
-        cwd: project(),
-        encoding: "utf8",
-        env: { ...process.env, MEANWHILE_HOME: temporaryFolder() },
-      },
-    );
-    expect({ status, stderr }).toMatchObject({
-      status: 70,
-      stderr: expect.stringContaining("✗ The result could not be written: "),
-    });
-  });
-
   test("a command that never ends: Ctrl-C cancels it, exit 130", async () => {
     const cwd = project();
-    const run = startMeanwhile(["bad", "endless"], { cwd });
-    await waitFor(() => existsSync(path.join(cwd, "started")), run.stderr);
-    run.child.kill("SIGINT");
+    const run = startCli(["bad", "endless"], { cwd });
+    await waitFor(() => startsIn(cwd) === 1, run.stderr);
+    shortenTimers();
+    onTestFinished(restoreTimers);
+    run.signal("SIGINT");
     expect(await run.exited).toBe(130);
     expect(run.stdout()).toBe("");
     expect(run.stderr()).toMatch(/✗ Cancelled\./);
