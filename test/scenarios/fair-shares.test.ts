@@ -1,27 +1,30 @@
-import { readFileSync } from "node:fs";
 import { Agent, type IncomingMessage, request } from "node:http";
-import path from "node:path";
 import { expect, test } from "vitest";
-import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { startHttp, waitFor } from "../helpers/meanwhile.ts";
+import { defineCommand } from "../../src/command/command.ts";
+import { cleanUp, shareAmongTests } from "../helpers/home.ts";
+import { openServer } from "../helpers/server.ts";
+import { waitFor } from "../helpers/wait-for.ts";
 import { type Fields, ModernClient, modernMeta, SessionClient, takesTasks } from "../helpers/wire.ts";
 
 /** A stranger takes whatever can be taken; the local user's task starts, and the session from before answers. */
 
-const command = (name: string, rest: string) =>
-  `import { defineCommand } from "meanwhile";\nexport default defineCommand({ summary: "${name}", effects: "read", ${rest} });`;
-const forever =
-  "run: (_input, { signal }) => new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))";
+const forever = (_input: unknown, { signal }: { signal: AbortSignal }) =>
+  new Promise<object>((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 const commands = {
-  "commands/work/hold.ts": command("Goes on until it is cancelled", `long: true, ${forever}`),
-  "commands/work/watch.ts": command("Never ends by itself", `long: true, estimate: () => Infinity, ${forever}`),
-  "commands/work/quick.ts": command("Ends at once", "run: () => ({ done: true })"),
+  work_hold: defineCommand({ summary: "Goes on until it is cancelled", effects: "read", long: true, run: forever }),
+  work_watch: defineCommand({
+    summary: "Never ends by itself",
+    effects: "read",
+    long: true,
+    estimate: () => Number.POSITIVE_INFINITY,
+    run: forever,
+  }),
+  work_quick: defineCommand({ summary: "Ends at once", effects: "read", run: () => ({ done: true }) }),
 };
 
 const shared = shareAmongTests(async () => {
-  const server = await startHttp(["--no-bundled"], { cwd: writeFiles(temporaryFolder(), commands) });
-  const token = readFileSync(path.join(server.home, "token"), "utf8").trim();
-  return { ...server, me: { headers: { authorization: `Bearer ${token}` } } };
+  const server = await openServer({ in: "http", commands });
+  return { url: await server.url(), me: { headers: { authorization: `Bearer ${server.token()}` } } };
 });
 
 interface Answered {
