@@ -27,17 +27,34 @@ export interface HostOverride {
 const hard = (seconds: number): HostLimit => ({ limitMs: seconds * 1000, isExtended: false });
 const idle = (seconds: number): HostLimit => ({ limitMs: seconds * 1000, isExtended: true });
 const waits: HostLimit = { limitMs: undefined, isExtended: false };
-/** The shortest limit there is, and the default of the SDKs' own clients. */
-const assumed: HostLimit = { ...hard(60), isAssumed: true };
+/** Several hosts cut a call after 30 s. */
+const assumed: HostLimit = { ...hard(30), isAssumed: true };
 const both = (limit: HostLimit) => ({ stdio: limit, http: limit });
 
-/** What is assumed of a host nobody has told us about. */
+/** What is assumed of a host whose name is in no table. */
 export const unknownHost: HostProfile = {
   name: "an unknown host",
   title: "an unknown host",
   limits: both(assumed),
-  source: "assumed: what an SDK's client does by default",
+  source: "assumed: several hosts cut a call after 30 s",
 };
+
+/** What is assumed of a client without a name, or with the default name of its SDK. */
+export const sdkClient: HostProfile = {
+  name: "an SDK's client",
+  title: "an SDK's client",
+  limits: both({ ...hard(60), isAssumed: true }),
+  source: "assumed: the default time limit of the official SDKs",
+};
+
+/** The names that clients of an SDK have by default: Python, Rust, Java. Other SDKs ask their user for a name. */
+const sdkNames: ReadonlySet<string> = new Set(["mcp", "rmcp", "Java SDK MCP Client"]);
+
+/** False for a client without a name, or with the default name of its SDK. Such clients have nothing in common. */
+export function isNamed(name: string | undefined): name is string {
+  const trimmed = name?.trim() ?? "";
+  return trimmed !== "" && !sdkNames.has(trimmed);
+}
 
 /** Every host we know by name. */
 export const knownHosts: readonly HostProfile[] = [
@@ -101,6 +118,25 @@ export const knownHosts: readonly HostProfile[] = [
     limits: both(assumed),
     source: "public threads: the name only; taken as an unknown host",
   },
+  { name: "jcode", title: "jcode", limits: both(hard(30)), source: "public threads; the name is in its source" },
+  {
+    name: "Jan Streamable Client",
+    title: "Jan",
+    limits: both(hard(30)),
+    source: "public threads; the name is in its source. Over stdio Jan has the default name of the Rust SDK",
+  },
+  {
+    name: "Zed",
+    title: "Zed",
+    limits: both(hard(60)),
+    source: "public threads: 60 s unless its user sets more; the name is in its source",
+  },
+  {
+    name: "reasonix",
+    title: "DeepSeek Reasonix",
+    limits: both(hard(60)),
+    source: "public threads; the name is in its source",
+  },
 ];
 
 const byName = new Map(knownHosts.map((host) => [host.name, host]));
@@ -110,8 +146,9 @@ export function findHost(name: string | undefined, overrides: Readonly<Record<st
   const trimmed = name?.trim() ?? "";
   const known = byName.get(trimmed);
   const override = Object.hasOwn(overrides, trimmed) ? overrides[trimmed] : undefined;
-  if (override === undefined) return known ?? unknownHost;
-  const base = known ?? { ...unknownHost, name: trimmed, title: trimmed };
+  const assumedHost = isNamed(name) ? unknownHost : sdkClient;
+  if (override === undefined) return known ?? assumedHost;
+  const base = known ?? { ...assumedHost, name: trimmed, title: trimmed };
   const limits = { stdio: changed(base.limits.stdio, override), http: changed(base.limits.http, override) };
   return { ...base, limits, source: "the user's config" };
 }

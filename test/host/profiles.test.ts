@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { findHost, knownHosts, unknownHost } from "../../src/host/profiles.ts";
+import { findHost, isNamed, knownHosts, sdkClient, unknownHost } from "../../src/host/profiles.ts";
 
 describe("a host", () => {
   test("is found by the name it gives, whitespace around it aside", () => {
@@ -10,9 +10,20 @@ describe("a host", () => {
     expect(findHost(" codex-mcp-client\n", {}).title).toBe("Codex CLI");
   });
 
+  test.each([undefined, "", " ", "mcp", "rmcp", "Java SDK MCP Client"])(
+    "%j is a client without a name of its own: it is taken to cut calls after 60 s",
+    (name) => {
+      expect(findHost(name, {})).toBe(sdkClient);
+      expect(isNamed(name)).toBe(false);
+      expect(sdkClient.limits.stdio).toEqual({ limitMs: 60_000, isExtended: false, isAssumed: true });
+    },
+  );
+
+  test("a name in the user's config counts also where an SDK has it as a default", () => {
+    expect(findHost("mcp", { mcp: { limitSeconds: 10 } }).limits.http).toEqual({ limitMs: 10_000, isExtended: false });
+  });
+
   test.each([
-    undefined,
-    "",
     "Codex-MCP-Client",
     "codex",
     "__proto__",
@@ -24,9 +35,9 @@ describe("a host", () => {
     expect(findHost(name, {})).toBe(unknownHost);
   });
 
-  test("nobody knows is taken to cut calls after 60 s, whatever progress it hears", () => {
+  test("nobody knows is taken to cut calls after 30 s, whatever progress it hears", () => {
     expect(unknownHost.limits).toEqual({
-      stdio: { limitMs: 60_000, isExtended: false, isAssumed: true },
+      stdio: { limitMs: 30_000, isExtended: false, isAssumed: true },
       http: unknownHost.limits.stdio,
     });
   });
@@ -83,7 +94,7 @@ describe("the user's config", () => {
       isExtended: false,
     });
     expect(findHost("cursor-vscode", { "cursor-vscode": { isExtended: true } }).limits.stdio).toEqual({
-      limitMs: 60_000,
+      limitMs: 30_000,
       isExtended: true,
       isAssumed: true,
     });

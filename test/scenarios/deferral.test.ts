@@ -169,7 +169,7 @@ const asked = { task: {}, expected: "task of 2025", reason: "the client asked fo
 
 describe("the settings", () => {
   test("none set: a long command is deferred at once, as whatever its client can take; a quick one never", async () => {
-    const cut = "an unknown host is taken to cut calls after 60 s";
+    const cut = "an unknown host is taken to cut calls after 30 s";
     const handle = { expected: "handle", reason: `${declared} and needs about 3600 s; ${cut}` } as const;
     await check({}, {}, [
       { client: unknownHost(jun25), tool: long, ...handle },

@@ -118,7 +118,7 @@ describe("3. late", () => {
 
   test("any other client gets a plain handle just before its host cuts the call", () => {
     expect(call({})).toEqual({ ...inline("handle", 285_000), reason: "codex-mcp-client cuts calls after 300 s" });
-    expect(call({ limit: hostNamed("nobody") })).toMatchObject(inline("handle", 45_000));
+    expect(call({ limit: hostNamed("nobody") })).toMatchObject(inline("handle", 22_500));
   });
 
   test("or after ten minutes, with heartbeats, where progress makes the host wait", () => {

@@ -87,6 +87,15 @@ const notes: readonly HostNotes[] = [
     source: "public threads: it waits, and there is nothing to set (microsoft/vscode#311595)",
   },
   { name: "cursor-vscode", progress: "unknown", source: "nothing is known" },
+  { name: "jcode", progress: "never-asked", source: "1jehuang/jcode#802: 30 s for every request, and nothing to set" },
+  { name: "Jan Streamable Client", progress: "unknown", source: "janhq/jan#6733: no setting" },
+  {
+    name: "Zed",
+    progress: "ignored",
+    setting: '"context_server_timeout": 600 (seconds, the most there is) in settings.json',
+    source: "zed-industries/zed PR 45378 and #56774",
+  },
+  { name: "reasonix", progress: "unknown", source: "public threads: 60 s, and nothing to set" },
 ];
 
 /** A host as this suite sees it. */
@@ -121,6 +130,14 @@ const nameless: readonly HostSettings[] = [
   {
     profile: { title: "Antigravity CLI", limits: hard(180), source: "public threads" },
     notes: { name: "", progress: "ignored", source: "public threads: 180 s, progress or not, and nothing to set" },
+  },
+  {
+    profile: { title: "Copilot for JetBrains", limits: hard(30), source: "public threads" },
+    notes: { name: "", progress: "unknown", source: "microsoft/copilot-intellij-feedback#1935: 30 s" },
+  },
+  {
+    profile: { title: "ZCode", limits: hard(30), source: "public threads" },
+    notes: { name: "", progress: "unknown", source: "zai-org/feedback#30: 30 s" },
   },
 ];
 

@@ -80,7 +80,7 @@ function foretell(host: HostSettings, { tool, seen }: Sight, limit: HostLimit): 
       state: "ok",
       text: `runs as a task in its interactive mode; with -p ${describeLimit(limit, limit.limitMs)}`,
     };
-  if (limit.isAssumed === true) return { state: "unknown", text: "nobody has measured this host; many cut at 60 s" };
+  if (limit.isAssumed === true) return { state: "unknown", text: "nobody has measured this host; several cut at 30 s" };
   return seen === undefined || seen.isFailed ? unseen(limit, limit.limitMs) : judge(host, limit, limit.limitMs, seen);
 }
 

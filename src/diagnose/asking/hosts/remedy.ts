@@ -35,7 +35,7 @@ export function remedyFor({
           `send notifications/progress at least every 20 s, also while nothing moves (${seen.progress > 0 ? "more often than now; " : ""}helps ${join(patient)})`,
         ]
       : []),
-    "answer within 45 s with a task, or with a plain handle and a tool that waits for it (helps everywhere)",
+    "answer within 20 s with a task, or with a plain handle and a tool that waits for it (helps everywhere)",
   ];
   const settable = cutHosts.flatMap(({ profile, notes }) =>
     notes.setting === undefined ? [] : [`${profile.title}: ${notes.setting}`],

@@ -15,8 +15,8 @@ export const check: Check = {
   id: "hosts/slow-call",
   question: "Does every tool survive in every known host when a call takes long?",
   severity: "minor",
-  why: "Each host gives a call a time of its own, from 60 s on, and half of them do not care about progress. What a call that was cut would have brought never reaches the model, and the host may run it a second time.",
-  remedy: "Send progress at least every 20 s, or answer within 45 s with a task or a plain handle.",
+  why: "Each host gives a call a time of its own, from 30 s on, and half of them do not care about progress. What a call that was cut would have brought never reaches the model, and the host may run it a second time.",
+  remedy: "Send progress at least every 20 s, or answer within 20 s with a task or a plain handle.",
   source: "docs/hosts.md: measured with the real hosts in November 2026; rows from public threads are marked there",
   limitMs: 45_000,
   run: async (probe) => {
