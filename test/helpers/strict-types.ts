@@ -49,13 +49,13 @@ export async function complaintsOf(files: Readonly<Record<string, string>>, opti
   for (const name of ["package.json", "dist"])
     cpSync(path.join(root, name), path.join(modules, "meanwhile", name), { recursive: true });
   for (const name of globSync(["*", "@*/*"], { cwd: path.join(root, "node_modules") })) {
-    if (name.startsWith("@") && !name.includes(path.sep)) continue;
+    if (name === "meanwhile" || (name.startsWith("@") && !name.includes(path.sep))) continue;
     mkdirSync(path.dirname(path.join(modules, name)), { recursive: true });
     symlinkSync(path.join(root, "node_modules", name), path.join(modules, name));
   }
   for (const name of folders) cpSync(path.join(root, name), path.join(folder, name), { recursive: true });
   const tsc = spawn(
-    path.join(root, "node_modules/.bin/tsc"),
+    path.join(root, "node_modules/typescript/bin/tsc"),
     ["--project", ".", "--pretty", "false", "--checkers", "1"],
     {
       cwd: folder,

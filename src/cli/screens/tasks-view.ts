@@ -2,7 +2,7 @@ import { formatDuration, toTimestamp } from "../../clock.ts";
 import { cutWords } from "../../screen/width.ts";
 import type { CommandStats } from "../../task/history.ts";
 import { statusLine } from "../../task/status-line.ts";
-import { isTerminal, type Task } from "../../task/task.ts";
+import { isTerminal, type Task, type TaskOutcome } from "../../task/task.ts";
 import type { TokenProgress } from "../../task/token-progress.ts";
 import { clean } from "../terminal.ts";
 import { toColumns } from "./layout.ts";
@@ -77,6 +77,8 @@ function newsOf(task: Task, now: number): string {
 /** Everything about a task that its caller may know, as data. */
 export function describeTask(task: Task): Record<string, unknown> {
   const at = (ms: number | undefined) => (ms === undefined ? undefined : toTimestamp(ms));
+  // A store lists ended tasks without their outcomes.
+  const { outcome } = task as { readonly outcome?: TaskOutcome };
   return {
     taskId: task.taskId,
     command: task.command,
@@ -96,7 +98,7 @@ export function describeTask(task: Task): Record<string, unknown> {
             answer: answer?.action,
             answerUntil: answer === undefined && until !== undefined ? at(until) : undefined,
           })),
-    attempts: isTerminal(task) ? (task.outcome.attempts ?? task.attempts) : task.attempts,
+    attempts: outcome?.attempts ?? task.attempts,
     crashes: task.crashes,
     ...(!isTerminal(task) && task.lease !== undefined && { worker: describeWorker(task.lease.worker) }),
     createdAt: at(task.createdAt),

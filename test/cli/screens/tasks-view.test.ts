@@ -1,5 +1,8 @@
 import { expect, test } from "vitest";
-import { withoutSecrets } from "../../../src/cli/screens/tasks-view.ts";
+import { describeTask, withoutSecrets } from "../../../src/cli/screens/tasks-view.ts";
+import { MemoryStore } from "../../../src/store/memory-store.ts";
+import { FakeClock } from "../../../src/testing/fake-clock.ts";
+import { makeOneOfEach, withStore } from "../../store-suite/cases/bench.ts";
 
 test("`tasks show` blanks headers and what is named as a secret, and nothing else", () => {
   const input = {
@@ -21,5 +24,14 @@ test("`tasks show` blanks headers and what is named as a secret, and nothing els
     tokens: 12,
     password: null,
     keyword: "kept",
+  });
+});
+
+test("ended tasks are described from a list, which has no outcomes", async () => {
+  const clock = new FakeClock();
+  await withStore(async () => new MemoryStore(clock), { clock }, async (bench) => {
+    await makeOneOfEach(bench);
+    const { tasks } = await bench.store.list(bench.scope(), {});
+    expect(tasks.map(describeTask)).toContainEqual(expect.objectContaining({ status: "completed", attempts: 1 }));
   });
 });
