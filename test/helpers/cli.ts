@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { EventEmitter } from "node:events";
 import { appendFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { PassThrough, Writable } from "node:stream";
+import { PassThrough, type Readable, Writable } from "node:stream";
 import { format } from "node:util";
 import { main } from "../../src/cli/entries/main.ts";
 import type { ProcessContext } from "../../src/cli/process-context.ts";
@@ -13,6 +13,7 @@ import type { StopSignal } from "../../src/system/on-stop.ts";
 import { system } from "../../src/system/system.ts";
 import { cleanUp, temporaryFolder } from "./home.ts";
 import { waitFor } from "./wait-for.ts";
+import { overStreams, WireClient, type WireOptions } from "./wire.ts";
 
 /**
  * Runs the CLI in the test's own process. Each run has its own streams, variables, working folder and signals. What
@@ -40,6 +41,8 @@ export interface StartedCli {
   readonly stdin: PassThrough & { isRaw: boolean };
   readonly stdout: () => string;
   readonly stderr: () => string;
+  /** A client of `serve --in-process`, before its handshake. */
+  client(options: WireOptions): WireClient;
   /** Resolves with the exit code. Rejects with an error that `main` did not catch. */
   readonly exited: Promise<number>;
   signal(name: StopSignal): void;
@@ -74,6 +77,13 @@ export function startCli(words: readonly string[], options: CliOptions = {}): St
     stdout: () => stdout.text,
     stderr: () => stderr.text,
     exited: run.exited,
+    client: (options) => {
+      const close = async () => {
+        stdin.end();
+        await run.exited;
+      };
+      return new WireClient(overStreams(stdin, stdout.read(), close), options);
+    },
     signal: (name) => void run.signals.emit(name),
     says: (pattern) =>
       waitFor(
@@ -165,6 +175,7 @@ class TextStream extends Writable {
   readonly columns?: number;
   readonly rows?: number;
   readonly #file: string | undefined;
+  #reader: PassThrough | undefined;
 
   constructor(screen: CliOptions["screen"], file?: string) {
     super({ decodeStrings: false });
@@ -177,7 +188,13 @@ class TextStream extends Writable {
     const text = typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8");
     if (this.#file !== undefined) appendFileSync(this.#file, text, { mode: 0o600 });
     else if (!this.isOver) this.text += text;
+    this.#reader?.write(text);
     done();
+  }
+
+  /** What is written from now on. */
+  read(): Readable {
+    return (this.#reader ??= new PassThrough());
   }
 }
 
