@@ -65,6 +65,7 @@ export interface Result {
 }
 
 export const takesTasks = { extensions: { [tasksExtension]: {} } };
+export const takesJobs = { experimental: { "meanwhile/jobs": {} } };
 export const takesAll = { ...takesTasks, elicitation: {} };
 export const clientInfo = { name: "scenario", version: "1.0.0" };
 

@@ -1,11 +1,14 @@
 import { existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
 import { connect } from "../../src/client/index.ts";
-import { tasksExtension } from "../../src/wire/revisions.ts";
-import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { runMeanwhile, waitFor } from "../helpers/meanwhile.ts";
-import { serve } from "../helpers/place.ts";
+import { defineCommand } from "../../src/command/command.ts";
+import { runCli } from "../helpers/cli.ts";
+import { temporaryFolder } from "../helpers/home.ts";
+import { openServer, placeOf } from "../helpers/server.ts";
+import { waitFor } from "../helpers/wait-for.ts";
 import type { Fields, WireClient } from "../helpers/wire.ts";
 
 /**
@@ -13,33 +16,29 @@ import type { Fields, WireClient } from "../helpers/wire.ts";
  * it.
  */
 
-const command = (more: string) => `import { existsSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
-import { defineCommand } from "meanwhile";
-import { z } from "zod";
-export default defineCommand({
-  summary: "Wait for a file",
-  ${more}
-  input: z.object({ file: z.string() }),
-  async run({ file }, { signal }) {
-    while (!existsSync(file)) await sleep(10, undefined, { signal });
-    return { passed: file };
-  },
-});
-`;
-
 const hint = "meanwhile/task";
 const hour = 60 * 60 * 1000;
 /** Counted on while the task runs; a day would be the server's own. */
 const isAnHour = (ttlMs: number) => ttlMs >= hour && ttlMs < 2 * hour;
 
-function project() {
-  const folder = writeFiles(temporaryFolder(), {
-    "commands/work/wait.ts": command(""),
-    "commands/work/never.ts": command('taskSupport: "forbidden",'),
+/** Commands that wait until their file is there. */
+const waiting = (more: object = {}) =>
+  defineCommand({
+    summary: "Wait for a file",
+    input: z.object({ file: z.string() }),
+    async run({ file }, { signal }) {
+      while (!existsSync(file)) await sleep(10, undefined, { signal });
+      return { passed: file };
+    },
+    ...more,
   });
-  const file = path.join(folder, "go");
-  return { commands: path.join(folder, "commands"), file, open: () => writeFileSync(file, "") };
+const commands = { work_wait: waiting(), work_never: waiting({ taskSupport: "forbidden" }) };
+
+/** A server with these commands, and the file that they wait for. */
+async function open(place: "memory" | "http") {
+  const file = path.join(temporaryFolder(), "go");
+  const server = await openServer({ in: place, commands, store: "sqlite" });
+  return { server, file, release: () => writeFileSync(file, "") };
 }
 
 const call = (wire: WireClient, name: string, file: unknown, _meta: Fields) =>
@@ -47,18 +46,14 @@ const call = (wire: WireClient, name: string, file: unknown, _meta: Fields) =>
 
 describe.each(["stdio", "HTTP"] as const)("over %s", (transport) => {
   test("the hint makes a task at once, with its time to live, where the client takes tasks and the tool may be one", async () => {
-    const { commands, file, open } = project();
-    const served = await serve(transport, { commands });
-    const able = await served.connect({
-      revision: "2026-07-28",
-      capabilities: { extensions: { [tasksExtension]: {} } },
-    });
+    const { server, file, release } = await open(placeOf[transport]);
+    const able = await server.client("tasks-2026");
     const { result } = await call(able, "work_wait", file, { [hint]: { ttlMs: hour } });
     expect(existsSync(file), "nobody has opened it yet").toBe(false);
     expect(result).toMatchObject({ resultType: "task", status: "working" });
     expect(result?.ttlMs).toSatisfy(isAnHour);
-    const shown = await runMeanwhile(["tasks", "show", (result as Fields).taskId, "--json"], {
-      env: { MEANWHILE_HOME: served.home },
+    const shown = await runCli(["tasks", "show", (result as Fields).taskId, "--json"], {
+      env: { MEANWHILE_HOME: server.home },
     });
     expect(JSON.parse(shown.stdout)).toMatchObject({ reason: "the client asked for a task" });
 
@@ -76,12 +71,12 @@ describe.each(["stdio", "HTTP"] as const)("over %s", (transport) => {
       resultType: "complete",
       isError: true,
     });
-    open();
+    release();
     expect((await call(able, "work_never", file, { [hint]: {} })).result).toMatchObject({
       resultType: "complete",
       structuredContent: { success: true },
     });
-    const unable = await served.connect({ revision: "2026-07-28" });
+    const unable = await server.client("2026-07-28");
     const answers = await Promise.all([
       call(unable, "work_wait", file, { [hint]: {} }),
       call(unable, "work_wait", file, { [hint]: true }),
@@ -92,8 +87,8 @@ describe.each(["stdio", "HTTP"] as const)("over %s", (transport) => {
 });
 
 test.each(["2026-07-28", "2025-11-25"])("asTask, detach and ttlMs mean the same on %s", async (revision) => {
-  const { commands, file, open } = project();
-  const { url } = await serve("HTTP", { commands });
+  const { server, file, release } = await open("http");
+  const url = await server.url();
   const client = await connect({ url }, { revision });
   onTestFinished(() => client.close());
   const handle = await client.callTool("work_wait", { file }, { detach: true, ttlMs: hour });
@@ -108,21 +103,21 @@ test.each(["2026-07-28", "2025-11-25"])("asTask, detach and ttlMs mean the same 
     { asTask: true, isNew: true, onTask: ({ status }) => seen.push(status) },
   );
   await waitFor(() => seen.includes("working"));
-  open();
+  release();
   expect(await called).toMatchObject({ structuredContent: { data: { passed: file } } });
   expect(await handle.result()).toMatchObject({ structuredContent: { data: { passed: file } } });
 });
 
 test("meanwhile call --detach leaves, and says so where the server made no task of it", async () => {
-  const { commands, file, open } = project();
-  const { url } = await serve("HTTP", { commands });
-  const left = await runMeanwhile(["call", url, "work_wait", `file=${file}`, "--detach", "--task-ttl", String(hour)]);
+  const { server, file, release } = await open("http");
+  const url = await server.url();
+  const left = await runCli(["call", url, "work_wait", `file=${file}`, "--detach", "--task-ttl", String(hour)]);
   expect(existsSync(file), "nobody has opened it yet").toBe(false);
   expect(left).toMatchObject({ code: 0, stdout: expect.stringMatching(/^[0-9a-f-]{36}\n$/) });
-  open();
+  release();
   const [back, inline] = await Promise.all([
-    runMeanwhile(["tasks", "result", left.stdout.trim(), "--wait", "--target", url]),
-    runMeanwhile(["call", url, "work_never", `file=${file}`, "--detach"]),
+    runCli(["tasks", "result", left.stdout.trim(), "--wait", "--target", url]),
+    runCli(["call", url, "work_never", `file=${file}`, "--detach"]),
   ]);
   expect(back).toMatchObject({ code: 0, stdout: `passed: ${file}\n` });
   expect(inline).toMatchObject({

@@ -83,7 +83,7 @@ describe("job notifications", () => {
             {
               ...message("error", "Failed to sync: Permission denied"),
               details: expect.stringMatching(
-                /^Error: Failed to sync: Permission denied\nat \S+commands\/work\/sync\.ts:17:\d+$/,
+                /^Error: Failed to sync: Permission denied\nat \S+commands\/work\/sync\.ts:18:\d+$/,
               ),
             },
           ],

@@ -1,23 +1,28 @@
+import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { listProgress, progressOf } from "../../src/index.ts";
-import { DaemonHome, kill } from "../helpers/daemon.ts";
+import { runCli } from "../helpers/cli.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
-import { waitFor } from "../helpers/meanwhile.ts";
-import { gate, Project, taskIdOf } from "../helpers/project.ts";
+import { gate, taskIdOf } from "../helpers/project.ts";
+import { openServer } from "../helpers/server.ts";
+import { waitFor } from "../helpers/wait-for.ts";
 
 /** Progress by token, for whoever is not the client: the terminal, and an author's own code. */
 
-const core = { revision: "2025-11-25" } as const;
+const commands = path.resolve(import.meta.dirname, "../fixtures/deferral/commands");
+
+/** `meanwhile …` on this home. */
+const terminal = (home: string, ...words: string[]) => runCli(words, { env: { MEANWHILE_HOME: home } });
 
 describe("a live call that a client follows by a token", () => {
   const open = shareAmongTests(async () => {
-    const project = new Project();
-    return { project, client: await project.http(core), options: { home: project.home } };
+    const server = await openServer({ in: "http", commands, store: "sqlite" });
+    return { home: server.home, client: await server.client("2025-11-25"), options: { home: server.home } };
   });
   const json = ({ stdout }: { stdout: string }) => JSON.parse(stdout) as unknown;
 
   test("is told by `tasks progress` and by progressOf and listProgress, while it runs and not after", async () => {
-    const { project, client, options } = await open();
+    const { home, client, options } = await open();
     const work = gate();
     const { answer } = client.startCall("work_gated", work.input, { meta: { progressToken: "abc-1" } });
     const listed = await waitFor(async () => (await listProgress(options)).find(({ token }) => token === "abc-1"));
@@ -28,9 +33,9 @@ describe("a live call that a client follows by a token", () => {
       others: [],
     });
     const [table, all, one] = await Promise.all([
-      project.terminal("tasks", "progress"),
-      project.terminal("tasks", "progress", "--json"),
-      project.terminal("tasks", "progress", "abc-1", "--json"),
+      terminal(home, "tasks", "progress"),
+      terminal(home, "tasks", "progress", "--json"),
+      terminal(home, "tasks", "progress", "abc-1", "--json"),
     ]);
     expect(table.stdout).toMatch(/^Token +Command +Status +Done +Latest\nabc-1 +work_gated +working +- *\n$/);
     expect(json(all)).toMatchObject([{ token: "abc-1", taskId: listed.taskId }]);
@@ -59,10 +64,10 @@ describe("a live call that a client follows by a token", () => {
   });
 
   test("that is none is one sentence with its code and the way on, and exit code 1", async () => {
-    const { project } = await open();
+    const { home } = await open();
     const [unknown, remote] = await Promise.all([
-      project.terminal("tasks", "progress", "nobody's"),
-      project.terminal("tasks", "progress", "7", "--target", "http://127.0.0.1:1/mcp"),
+      terminal(home, "tasks", "progress", "nobody's"),
+      terminal(home, "tasks", "progress", "7", "--target", "http://127.0.0.1:1/mcp"),
     ]);
     expect(unknown).toMatchObject({ code: 1, stdout: "" });
     expect(unknown.stderr).toContain(`No live call has the progress token "nobody's" (token_not_found): it has ended`);
@@ -84,9 +89,9 @@ describe("the token of a client that is dead", () => {
     ["a call that runs on as a task", {}],
     ["a task", { task: {} }],
   ])("is gone with it, and the work goes on: %s", async (_what, how) => {
-    const place = new DaemonHome();
-    const options = { home: place.home };
-    const [dying, living] = [await place.connect(), await place.connect()];
+    const server = await openServer({ in: "daemon", commands });
+    const options = { home: server.home };
+    const [dying, living] = [await server.client("2025-11-25"), await server.client("2025-11-25")];
     const works = [gate(), gate()];
     dying.startCall("work_gated", works[0]?.input, { meta: { progressToken: "dead" }, ...how });
     living.startCall("work_gated", works[1]?.input, { meta: { progressToken: "alive" }, ...how });
@@ -96,13 +101,14 @@ describe("the token of a client that is dead", () => {
       const all = await listProgress(options);
       return all.length === 2 ? all.filter(({ token }) => token === "dead") : undefined;
     });
-    kill(dying.front.child.pid as number);
+    // Its stdin ends, as when its host dies.
+    void dying.close();
     await waitFor(async () => ((await tokens()).join() === "alive" ? true : undefined));
     expect(await progressOf("dead", options)).toMatchObject({ ok: false, error: "token_not_found" });
     for (const work of works) work.open();
     for (const work of works) await work.seen("ended");
     const { stdout } = await waitFor(async () => {
-      const shown = await place.terminal("tasks", "show", dead?.taskId ?? "", "--json");
+      const shown = await terminal(server.home, "tasks", "show", dead?.taskId ?? "", "--json");
       return shown.stdout.includes('"completed"') ? shown : undefined;
     });
     expect(JSON.parse(stdout)).toMatchObject({ status: "completed" });
