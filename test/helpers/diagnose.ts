@@ -4,6 +4,12 @@ import type { SessionPool } from "../../src/diagnose/asking/session-pool.ts";
 import type { Check, Verdict } from "../../src/diagnose/check.ts";
 import type { DiagnosisTarget, ToolToCall } from "../../src/diagnose/diagnosis-target.ts";
 import { runCheck, runSurvey } from "../../src/diagnose/process/run-check.ts";
+import { runFixture } from "../fixtures/diagnose/server.mjs";
+import { processesAreForbidden } from "./meanwhile.ts";
+import { programAt } from "./programs.ts";
+
+const folder = path.resolve(import.meta.dirname, "../fixtures/diagnose");
+if (processesAreForbidden()) programAt(path.join(folder, "server.mjs"), (host) => runFixture(host.argv, host));
 
 const nobody = { onStart() {}, onEnd() {} };
 
@@ -19,12 +25,7 @@ interface AskOptions {
 export function piped(...words: string[]): DiagnosisTarget {
   const [first = "", ...rest] = words;
   const isFixture = first.endsWith(".mjs") && !path.isAbsolute(first);
-  return {
-    kind: "stdio",
-    argv: isFixture
-      ? [process.execPath, path.resolve(import.meta.dirname, "../fixtures/diagnose", first), ...rest]
-      : words,
-  };
+  return { kind: "stdio", argv: isFixture ? [process.execPath, path.join(folder, first), ...rest] : words };
 }
 
 /** A server on this machine. */

@@ -54,7 +54,9 @@ export function startMeanwhile(words: readonly string[], options: StartOptions =
 }
 
 /** True in the in-process tier: see no-processes.ts. */
-const processesAreForbidden = () => (globalThis as { processesAreForbidden?: boolean }).processesAreForbidden === true;
+/** True in the in-process tier. */
+export const processesAreForbidden = () =>
+  (globalThis as { processesAreForbidden?: boolean }).processesAreForbidden === true;
 
 type RunOptions = StartOptions & { readonly input?: string };
 

@@ -3,7 +3,10 @@ import type { Facts } from "../../../src/diagnose/asking/facts.ts";
 import { completion } from "../../../src/diagnose/suites/completion/index.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { piped, reached, surveyed } from "../../helpers/diagnose.ts";
+import { passTimeQuickly } from "../../helpers/quick-time.ts";
 import { askAll, breaksOf, checkOf, findingsIn, outcomesIn } from "../../helpers/suite.ts";
+
+passTimeQuickly();
 
 let good: Fixture;
 let facts: Facts;

@@ -1,4 +1,5 @@
-import path from "node:path";
+import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import { createServer } from "@modelcontextprotocol/server-everything/dist/server/index.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Facts, SurveyedTool } from "../../../src/diagnose/asking/facts.ts";
 import type { Prediction } from "../../../src/diagnose/asking/hosts/predict.ts";
@@ -8,7 +9,11 @@ import { check } from "../../../src/diagnose/suites/hosts/slow-call.ts";
 import { knownHosts } from "../../../src/host/profiles.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
+import { programAt } from "../../helpers/programs.ts";
+import { passTimeQuickly } from "../../helpers/quick-time.ts";
 import { breaksOf, checkOf, findingsIn } from "../../helpers/suite.ts";
+
+passTimeQuickly();
 
 let good: Fixture;
 let facts: Facts;
@@ -35,15 +40,19 @@ const foretold = (verdict: unknown, tool: string) =>
   );
 
 describe("server-everything's long-running operation, as it was measured with the hosts themselves", () => {
-  const everything = path.resolve(
-    import.meta.dirname,
-    "../../../node_modules/@modelcontextprotocol/server-everything/dist/index.js",
-  );
   const tool = "trigger-long-running-operation";
   let verdict: Awaited<ReturnType<typeof ask>>;
 
   beforeAll(async () => {
-    verdict = await ask(check, piped(process.execPath, everything), {
+    const everything = programAt("server-everything.mjs", async ({ stdin, stdout, exit }) => {
+      const { server, cleanup } = createServer();
+      stdin.on("end", () => {
+        cleanup();
+        exit(0);
+      });
+      await server.connect(new StdioServerTransport(stdin, stdout));
+    });
+    verdict = await ask(check, piped(...everything), {
       tools: [{ name: tool, arguments: { duration: 4, steps: 4 } }],
       isFull: false,
     });

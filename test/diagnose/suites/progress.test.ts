@@ -5,6 +5,7 @@ import type { DiagnosisTarget } from "../../../src/diagnose/diagnosis-target.ts"
 import { progress } from "../../../src/diagnose/suites/progress/index.ts";
 import { allBreaks, type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
+import { passTimeQuickly } from "../../helpers/quick-time.ts";
 import { askAll, askedOf, breaksOf, checkOf, findingsIn, outcomesIn, type Verdicts } from "../../helpers/suite.ts";
 
 /** Four pages in 0.8 s; the check about silence wants a call of more than three seconds. */
@@ -16,6 +17,8 @@ const find = (id: string) => progress.find((check) => check.id === id) as (typeo
 
 // They mostly wait.
 vi.setConfig({ maxConcurrency: 10 });
+
+passTimeQuickly();
 
 let good: Fixture;
 let facts: Facts;

@@ -9,11 +9,14 @@ import { security } from "../../../src/diagnose/suites/security/index.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
 import { temporaryFolder } from "../../helpers/home.ts";
+import { passTimeQuickly } from "../../helpers/quick-time.ts";
 import { askAll, askedOf, breaksOf, checkOf, findingsIn, outcomesIn } from "../../helpers/suite.ts";
 
 const tokens = ["alpha-token-of-the-first", "beta-token-of-the-second"];
 const [first, second] = tokens.map((token) => ({ authorization: `Bearer ${token}` }));
 const asFirst = (url: string) => reached(url, first, second);
+
+passTimeQuickly();
 
 let good: Fixture;
 let facts: Facts;

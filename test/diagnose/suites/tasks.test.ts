@@ -7,7 +7,8 @@ import { tasks } from "../../../src/diagnose/suites/tasks/index.ts";
 import { allBreaks, type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
 import { shareAmongTests, temporaryFolder } from "../../helpers/home.ts";
-import { executable } from "../../helpers/meanwhile.ts";
+import { passTimeQuickly } from "../../helpers/quick-time.ts";
+import { openServer } from "../../helpers/server.ts";
 import { askAll, askedOf, breaksOf, checkOf, findingsIn, outcomesIn, type Verdicts } from "../../helpers/suite.ts";
 
 /**
@@ -48,6 +49,8 @@ async function askOverHttp(
 
 // They mostly wait.
 vi.setConfig({ maxConcurrency: 10 });
+
+passTimeQuickly();
 
 let good: Fixture;
 let facts: Facts;
@@ -118,21 +121,12 @@ describe("a server with tasks of both generations", () => {
 
 test("Meanwhile joins a call to the same one that runs, which is no second task with the same id", async () => {
   const report = path.resolve(import.meta.dirname, "../../../examples/report/commands");
-  const own = [
-    "env",
-    `MEANWHILE_HOME=${temporaryFolder()}`,
-    process.execPath,
-    executable,
-    "--no-bundled",
-    "--commands",
-    report,
-    "serve",
-    "--in-process",
-  ];
+  const server = await openServer({ in: "http", commands: report });
+  const target = reached(await server.url(), { authorization: `Bearer ${server.token()}` });
   const tools = [{ name: "report_build", arguments: { quarter: "Q3" } }];
   // In 2026-07-28 it answers so short a call at once.
-  const known = { ...(await surveyed(piped(...own))), modern: undefined };
-  expect(await ask(find("tasks/id"), piped(...own), { facts: known, tools })).toEqual({ outcome: "passed" });
+  const known = { ...(await surveyed(target)), modern: undefined };
+  expect(await ask(find("tasks/id"), target, { facts: known, tools })).toEqual({ outcome: "passed" });
 });
 
 test("a task that gets the id of one that has ended is told", async () => {

@@ -1,0 +1,170 @@
+import type { SpawnOptions } from "node:child_process";
+import { EventEmitter } from "node:events";
+import path from "node:path";
+import { PassThrough, Writable } from "node:stream";
+import { cleanUp } from "./home.ts";
+
+/**
+ * Programs that the code under test starts as child processes, run in the test's process. `spawn` and `fork` start them
+ * by the path of their script; any other start throws (no-processes.ts). Each run has its own streams, arguments,
+ * variables and process ID. The ID is no process: `process.kill` knows it, the system does not.
+ */
+
+export interface ProgramContext {
+  /** What follows the script. */
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  readonly stdin: PassThrough;
+  readonly stdout: Writable;
+  readonly stderr: Writable;
+  /** Emits `SIGTERM` and `SIGINT`. Without a listener they end the run. */
+  readonly signals: EventEmitter;
+  /** Aborted when the run has ended. The program then stops whatever it still does. */
+  readonly ended: AbortSignal;
+  exit(code: number): void;
+  /** To the parent, of a program that was forked. */
+  send(message: unknown): void;
+  onMessage(listener: (message: unknown) => void): void;
+}
+
+export type Program = (context: ProgramContext) => unknown;
+
+const programs = new Map<string, Program>();
+const running = new Map<number, ChildHere>();
+/** Higher than any process ID of Linux, macOS or Windows that a test meets. */
+let nextPid = 1_500_000_000;
+
+/** Runs this program for every start of `node <script>`, for the rest of the file; returns the command line. */
+export function programAt(script: string, program: Program): [node: string, script: string] {
+  programs.set(path.resolve(script), program);
+  return [process.execPath, script];
+}
+
+/** A program of one test. */
+export function ownProgram(program: Program): [node: string, script: string] {
+  const script = `/no/such/folder/${nextPid++}.mjs`;
+  cleanUp(() => programs.delete(script));
+  return programAt(script, program);
+}
+
+/** True for a run that has not ended. */
+export const isRunningHere = (pid: number) => running.has(pid);
+
+/** A run, as its parent sees it. */
+class ChildHere extends EventEmitter {
+  readonly pid = nextPid++;
+  readonly stdin = new PassThrough();
+  readonly stdout = new PassThrough();
+  readonly stderr = new PassThrough();
+  readonly signals = new EventEmitter();
+  readonly #ended = new AbortController();
+  readonly #messages = new EventEmitter();
+  exitCode: number | null = null;
+  signalCode: string | null = null;
+  connected = true;
+
+  constructor(program: Program, argv: readonly string[], { env = process.env, cwd = process.cwd() }: SpawnOptions) {
+    super();
+    running.set(this.pid, this);
+    this.stdin.on("error", () => undefined);
+    const context: ProgramContext = {
+      ...{ argv, env, cwd: String(cwd), stdin: this.stdin, signals: this.signals, ended: this.#ended.signal },
+      stdout: this.#output(this.stdout),
+      stderr: this.#output(this.stderr),
+      exit: (code) => this.end(code),
+      send: (message) => void setImmediate(() => this.emit("message", structuredClone(message))),
+      onMessage: (listener) => void this.#messages.on("message", listener),
+    };
+    setImmediate(() => {
+      this.emit("spawn");
+      if (!this.#ended.signal.aborted) void this.#run(program, context);
+    });
+  }
+
+  send(message: unknown, onSent?: (error: Error | null) => void): boolean {
+    setImmediate(() => {
+      onSent?.(null);
+      this.#messages.emit("message", structuredClone(message));
+    });
+    return true;
+  }
+
+  kill(signal: NodeJS.Signals | 0 = "SIGTERM"): boolean {
+    if (this.#ended.signal.aborted) return false;
+    if (signal === 0) return true;
+    if (signal === "SIGKILL" || !this.signals.emit(signal)) this.end(null, signal);
+    return true;
+  }
+
+  end(code: number | null, signal: string | null = null): void {
+    if (this.#ended.signal.aborted) return;
+    running.delete(this.pid);
+    this.exitCode = code;
+    this.signalCode = signal;
+    this.connected = false;
+    this.#ended.abort();
+    this.stdin.destroy();
+    this.stdout.end();
+    this.stderr.end();
+    setImmediate(() => {
+      this.emit("exit", code, signal);
+      setImmediate(() => this.emit("close", code, signal));
+    });
+  }
+
+  async #run(program: Program, context: ProgramContext): Promise<void> {
+    try {
+      await program(context);
+    } catch (error) {
+      this.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+      this.end(1);
+    }
+  }
+
+  /** What the program writes. It is dropped after its end. */
+  #output(stream: PassThrough): Writable {
+    return new Writable({
+      decodeStrings: false,
+      write: (chunk, _encoding, done) => {
+        if (this.#ended.signal.aborted || stream.destroyed) return done();
+        if (stream.write(chunk)) done();
+        else stream.once("drain", done);
+      },
+    });
+  }
+
+  ref(): void {}
+  unref(): void {}
+  disconnect(): void {}
+}
+
+/** Of `node [--flags] <script> …`, the script and what follows. */
+function scriptOf([command, args]: readonly unknown[]): readonly string[] {
+  if (command !== process.execPath || !Array.isArray(args)) return [];
+  return args.slice(args.findIndex((word: string) => !word.startsWith("-")));
+}
+
+function wordsOf(name: string, words: readonly unknown[]): readonly string[] {
+  if (name === "spawn") return scriptOf(words);
+  return name === "fork" ? [String(words[0]), ...(words[1] as readonly string[])] : [];
+}
+
+/** Asked by no-processes.ts, which is evaluated again for each test file, when this file is not. */
+export type StartProgram = (name: string, words: readonly unknown[]) => unknown;
+
+const startProgram: StartProgram = (name, words) => {
+  const [script = "", ...argv] = wordsOf(name, words);
+  const program = programs.get(path.resolve(script));
+  const options = (words[2] ?? {}) as SpawnOptions;
+  return program === undefined ? undefined : new ChildHere(program, argv, options);
+};
+Object.assign(globalThis, { startProgram });
+
+const kill = process.kill.bind(process);
+process.kill = (pid: number, signal?: NodeJS.Signals | 0): true => {
+  if (Math.abs(pid) < 1_500_000_000) return kill(pid, signal);
+  if (running.get(Math.abs(pid))?.kill(signal) !== true)
+    throw Object.assign(new Error("kill ESRCH"), { code: "ESRCH", errno: -3, syscall: "kill" });
+  return true;
+};
