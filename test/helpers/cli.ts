@@ -194,7 +194,8 @@ class TextStream extends Writable {
 
   /** What is written from now on. */
   read(): Readable {
-    return (this.#reader ??= new PassThrough());
+    this.#reader ??= new PassThrough();
+    return this.#reader;
   }
 }
 
