@@ -4,10 +4,22 @@
  * (RequestError), the person at the keyboard (UsageError), the operator (RuntimeError), or us (anything else).
  */
 
+const brand = Symbol.for("meanwhile.commandError");
+
 /** The command said no: whatever an author's `run()` throws counts as one. */
 export class CommandError extends Error {
   override readonly name: string = "CommandError";
   readonly details: unknown;
+
+  /** True also for an error from another copy of this package, such as the one that a project has installed. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    if (this !== CommandError) return Function.prototype[Symbol.hasInstance].call(this, value);
+    return typeof value === "object" && value !== null && brand in value;
+  }
+
+  static {
+    Object.defineProperty(CommandError.prototype, brand, { value: true });
+  }
 
   constructor(message: string, options: { details?: unknown; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? {} : { cause: options.cause });

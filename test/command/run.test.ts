@@ -74,6 +74,14 @@ describe("a run", () => {
     );
   });
 
+  test("keeps the details of a CommandError that another copy of this package has thrown", async () => {
+    const copy = (await import(`${"../../src/errors.ts"}?copy`)) as { readonly CommandError: typeof CommandError };
+    expect(copy.CommandError).not.toBe(CommandError);
+    const error = new copy.CommandError("no", { details: { field: "a" } });
+    const { messages } = await run(defineCommand({ summary: "x", run: () => Promise.reject(error) }));
+    expect(messages).toMatchObject([{ type: "error", text: "no", details: { field: "a" } }]);
+  });
+
   test.each([{ kind: "anonymous" } as const, { kind: "token", issuer: "i", client: "c", subject: "s" } as const])(
     "names the causes of an error, and no file, to a caller who is $kind",
     async (caller) => {
