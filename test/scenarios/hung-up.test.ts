@@ -1,24 +1,29 @@
-import path from "node:path";
+import { appendFileSync, existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { expect, onTestFinished, test } from "vitest";
-import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { startMeanwhile } from "../helpers/meanwhile.ts";
-import { gate } from "../helpers/project.ts";
-import { overPipes, resultOf, WireClient } from "../helpers/wire.ts";
-
-const command = `import { appendFileSync, existsSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
-import { defineCommand } from "meanwhile";
+import { expect, test, vi } from "vitest";
 import { z } from "zod";
-export default defineCommand({
-  summary: "Waits at a gate, then makes much", effects: "write", input: z.object({ file: z.string(), bytes: z.number(), n: z.number() }),
-  async run({ file, bytes, n }) {
-    appendFileSync(file, "started\\n");
-    while (!existsSync(file + ".go")) await sleep(10);
-    appendFileSync(file, "done\\n");
-    return { n, text: "x".repeat(bytes) };
-  },
-});`;
+import { defineCommand } from "../../src/command/command.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
+import { FakeClock, settled } from "../helpers/fake-clock.ts";
+import { temporaryFolder } from "../helpers/home.ts";
+import { gate } from "../helpers/project.ts";
+import { openServer } from "../helpers/server.ts";
+import { waitFor } from "../helpers/wait-for.ts";
+import { overStreams, resultOf, WireClient } from "../helpers/wire.ts";
+
+const commands = {
+  make_much: defineCommand({
+    summary: "Waits at a gate, then makes much",
+    effects: "write",
+    input: z.object({ file: z.string(), bytes: z.number(), n: z.number() }),
+    async run({ file, bytes, n }) {
+      appendFileSync(file, "started\n");
+      while (!existsSync(`${file}.go`)) await sleep(5);
+      appendFileSync(file, "done\n");
+      return { n, text: "x".repeat(bytes) };
+    },
+  }),
+};
 
 const count = 6;
 
@@ -28,32 +33,33 @@ test.for([
 ] as const)(
   "a client of a server of its own that %s finds the results of all its calls as tasks: none is lost, none is called interrupted",
   async ([how, bytes]) => {
-    const cwd = temporaryFolder();
-    writeFiles(path.join(cwd, "commands"), { "make/much.ts": command });
-    const env = { MEANWHILE_HOME: temporaryFolder(), MEANWHILE_AUTO_TASK: "0" };
-    const start = () => startMeanwhile(["serve", "--in-process", "--no-bundled"], { cwd, env });
+    const clock = new FakeClock();
+    const store = new MemoryStore(clock);
+    const recorded = vi.spyOn(store, "create");
+    const place = { home: temporaryFolder(), cwd: temporaryFolder(), env: { MEANWHILE_AUTO_TASK: "0" } };
+    const open = () => openServer({ in: "memory", clock, store, commands, ...place });
     const work = gate();
-    const first = start();
-    const client = await new WireClient(overPipes(first.child), { revision: "2025-06-18" }).begin();
+    const first = await open();
+    const pipes = first.openPipes();
+    const client = new WireClient(overStreams(pipes.stdin, pipes.stdout, pipes.close), { revision: "2025-06-18" });
+    await settled(clock, client.begin());
     for (let n = 0; n < count; n++) client.startCall("make_much", { ...work.input, bytes, n });
     await work.seen("started", count);
-    // Calls are put on record when they take longer than a moment.
-    await sleep(1_000);
-    if (how.startsWith("closes")) first.child.stdout.destroy();
-    else first.child.stdout.pause();
+    // The worker records a call that has not ended after 50 ms.
+    clock.advance(50);
+    await waitFor(() => recorded.mock.calls.length === count);
+    // As a pipe says it that nobody reads any more.
+    if (how.startsWith("closes")) pipes.stdout.destroy(Object.assign(new Error("write EPIPE"), { code: "EPIPE" }));
+    else pipes.stdout.removeAllListeners("data").pause();
     work.open();
     await work.seen("done", count);
-    if (!how.startsWith("closes")) first.child.stdin.end();
-    await first.exited;
+    if (!how.startsWith("closes")) pipes.stdin.end();
+    await first.close();
 
-    const second = start();
-    const next = await new WireClient(overPipes(second.child), { revision: "2025-06-18" }).begin();
-    onTestFinished(() => next.close());
-    const listed = async () =>
-      resultOf(await next.request("tools/call", { name: "task_list", arguments: {} })).structuredContent?.data.jobs as {
-        status: string;
-      }[];
-    expect((await listed()).map(({ status }) => status)).toEqual(Array.from({ length: count }).fill("completed"));
+    const next = await (await open()).client("2025-06-18");
+    const { structuredContent } = resultOf(await settled(clock, next.request("tools/call", { name: "task_list" })));
+    const { jobs } = structuredContent?.data as { jobs: { status: string }[] };
+    expect(jobs.map(({ status }) => status)).toEqual(Array.from({ length: count }).fill("completed"));
     expect(work.starts(), "nothing ran twice").toBe(count);
   },
 );
