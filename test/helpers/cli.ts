@@ -25,7 +25,13 @@ export interface CliOptions {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** The streams are a terminal of this size: stdin and stderr, and stdout where `isDataShown`. */
-  readonly screen?: { readonly columns: number; readonly rows: number; readonly isDataShown?: boolean };
+  readonly screen?: Screen;
+}
+
+interface Screen {
+  readonly columns: number;
+  readonly rows: number;
+  readonly isDataShown?: boolean;
 }
 
 export interface CliResult {
@@ -43,6 +49,8 @@ export interface StartedCli {
   readonly stderr: () => string;
   /** A client of `serve --in-process`, before its handshake. */
   client(options: WireOptions): WireClient;
+  /** What the terminal shows: stderr, and stdout where `isDataShown`, in the order of writing. */
+  readonly drawn: () => string;
   /** Resolves with the exit code. Rejects with an error that `main` did not catch. */
   readonly exited: Promise<number>;
   signal(name: StopSignal): void;
@@ -76,6 +84,7 @@ export function startCli(words: readonly string[], options: CliOptions = {}): St
     stdin,
     stdout: () => stdout.text,
     stderr: () => stderr.text,
+    drawn: () => run.drawn,
     exited: run.exited,
     client: (options) => {
       const close = async () => {
@@ -93,11 +102,49 @@ export function startCli(words: readonly string[], options: CliOptions = {}): St
   };
 }
 
+/** A terminal of the test, with a run in it. */
+export interface ScreenHere extends Pick<StartedCli, "home" | "exited"> {
+  /** Everything that was drawn so far. */
+  readonly drawn: () => string;
+  /** Resolves with the first match in what was drawn. */
+  readonly sees: (pattern: RegExp) => Promise<string>;
+  /** Ctrl-C is a SIGINT where the run does not read single keys, as in a real terminal. */
+  readonly press: (keys: string) => void;
+  /** What was printed to stdout. */
+  readonly data: () => string;
+}
+
+export const keys = { ctrlC: "\x03", down: "\x1b[B", enter: "\r", esc: "\x1b" } as const;
+
+/**
+ * Types a line into a terminal of 24 rows without colours. Unless `isDataShown`, stdout is no terminal and is not drawn.
+ */
+export function startScreen(
+  words: readonly string[],
+  { columns = 80, rows = 24, isDataShown = false, env, ...options }: Omit<CliOptions, "screen"> & Partial<Screen> = {},
+): ScreenHere {
+  const screen = { columns, rows, isDataShown };
+  const run = startCli(words, { ...options, env: { TERM: "xterm-256color", NO_COLOR: "1", ...env }, screen });
+  const { home, exited, stdin, stdout: data, drawn } = run;
+  return {
+    ...{ home, exited, drawn, data },
+    sees: (pattern) =>
+      waitFor(
+        () => pattern.exec(drawn())?.[0],
+        () => `never saw ${pattern} in: ${JSON.stringify(drawn())}`,
+      ),
+    press(typed) {
+      if (typed === keys.ctrlC && !stdin.isRaw) run.signal("SIGINT");
+      else stdin.write(typed);
+    },
+  };
+}
+
 interface RunOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly screen?: CliOptions["screen"];
-  readonly logFile?: string;
+  readonly screen?: Screen | undefined;
+  readonly logFile?: string | undefined;
 }
 
 /** One run with the process that it sees. */
@@ -107,6 +154,7 @@ class CliRun {
   readonly stdin: PassThrough & { isRaw: boolean; isTTY?: boolean };
   readonly stdout: TextStream;
   readonly stderr: TextStream;
+  drawn = "";
   readonly signals = new EventEmitter();
   readonly guarded: GuardedProcess;
   readonly exited: Promise<number>;
@@ -118,8 +166,10 @@ class CliRun {
       Object.entries(env).filter((pair): pair is [string, string] => pair[1] !== undefined),
     );
     this.stdin = createStdin(screen !== undefined);
-    this.stdout = new TextStream(screen?.isDataShown === true ? screen : undefined, logFile);
-    this.stderr = new TextStream(screen, logFile);
+    const draw = (text: string) => (this.drawn += text);
+    const isDataShown = screen?.isDataShown === true;
+    this.stdout = new TextStream({ ...(isDataShown && { screen, onText: draw }), logFile });
+    this.stderr = new TextStream({ screen, onText: draw, logFile });
     const exit = Promise.withResolvers<number>();
     const end = (code: number) => {
       for (const stream of [this.stdout, this.stderr]) stream.isOver = true;
@@ -176,18 +226,27 @@ class TextStream extends Writable {
   readonly rows?: number;
   readonly #file: string | undefined;
   #reader: PassThrough | undefined;
+  readonly #onText: ((text: string) => void) | undefined;
 
-  constructor(screen: CliOptions["screen"], file?: string) {
+  constructor({
+    screen,
+    onText,
+    logFile,
+  }: Pick<RunOptions, "screen" | "logFile"> & { onText?: (text: string) => void }) {
     super({ decodeStrings: false });
     this.isTTY = screen !== undefined;
-    this.#file = file;
+    this.#file = logFile;
+    this.#onText = onText;
     if (screen !== undefined) Object.assign(this, { columns: screen.columns, rows: screen.rows });
   }
 
   override _write(chunk: string | Uint8Array, _encoding: string, done: () => void): void {
     const text = typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8");
-    if (this.#file !== undefined) appendFileSync(this.#file, text, { mode: 0o600 });
-    else if (!this.isOver) this.text += text;
+    if (!this.isOver) {
+      if (this.#file !== undefined) appendFileSync(this.#file, text, { mode: 0o600 });
+      else this.text += text;
+      this.#onText?.(text);
+    }
     this.#reader?.write(text);
     done();
   }

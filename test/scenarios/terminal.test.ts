@@ -1,33 +1,38 @@
-import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
-import path from "node:path";
-import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { widthOf } from "../../src/screen/width.ts";
+import { keys, runCli, startScreen } from "../helpers/cli.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { executable, runMeanwhile, startGuardedHttp, waitFor } from "../helpers/meanwhile.ts";
-import { keys, openScreen } from "../helpers/screen.ts";
 
-/** What a person at a terminal sees of things that go wrong, and of things that are wide. */
+/** What a person at a terminal sees of errors, forms and long lines. */
 
-describe("a no looks like a no", () => {
-  test("a vault with a broken link: ✗, exit code 1, and the links as data", async () => {
-    const cwd = writeFiles(temporaryFolder(), { "notes/a.md": "See [[nowhere]].\n" });
+const check = `import { existsSync } from "node:fs";
+import path from "node:path";
+import { defineCommand } from "meanwhile";
+const file = path.join(import.meta.dirname, "../../notes.md");
+export default defineCommand({
+  summary: "Check the links", effects: "read",
+  summarize: ({ broken }) => (broken === 0 ? "All links lead somewhere" : broken + " of 1 links are broken"),
+  saysNo: ({ broken }) => broken > 0,
+  run: () => ({ broken: existsSync(file) ? 0 : 1 }),
+});
+`;
+
+describe("a result that says no", () => {
+  test("has a ✗, exit code 1 and its data, also as a task", async () => {
+    const cwd = writeFiles(temporaryFolder(), { "commands/notes/check.ts": check });
     const env = { MEANWHILE_HOME: `${cwd}/home` };
-    await runMeanwhile(["vault", "index", "notes"], { cwd, env });
-    const broken = await runMeanwhile(["vault", "check", "--json"], { cwd, env });
-    expect(broken.code).toBe(1);
-    expect(broken.stderr).toContain("✗ 1 of 1 links are broken\n");
-    expect(JSON.parse(broken.stdout)).toMatchObject({ is_valid: false, issues: [{ note: "a.md", link: "nowhere" }] });
-    const asTask = await runMeanwhile(["vault", "check", "--json", "--async"], { cwd, env });
-    expect([asTask.code, asTask.stderr]).toEqual([1, expect.stringContaining("✗ 1 of 1 links are broken\n")]);
-    writeFiles(cwd, { "notes/nowhere.md": "here" });
-    await runMeanwhile(["vault", "index", "notes"], { cwd, env });
-    expect((await runMeanwhile(["vault", "check"], { cwd, env })).code).toBe(0);
+    for (const how of [[], ["--async"]]) {
+      const { code, stdout, stderr } = await runCli(["notes", "check", "--json", ...how], { cwd, env });
+      expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("✗ 1 of 1 links are broken\n") });
+      expect(JSON.parse(stdout)).toEqual({ broken: 1 });
+    }
+    writeFiles(cwd, { "notes.md": "" });
+    const { code, stderr } = await runCli(["notes", "check"], { cwd, env });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining("✓ All links lead somewhere\n") });
   });
 
-  test("a path that is not there", async () => {
-    const { code, stderr, stdout } = await runMeanwhile(["ingest", "sources", "nots", "--json"]);
+  test("of a bundled command: a path that does not exist is named", async () => {
+    const { code, stderr, stdout } = await runCli(["ingest", "sources", "nots", "--json"]);
     expect(code).toBe(1);
     expect(stderr).toMatch(/✗ Nothing was ingested: .*nots: it is not there, and nothing was ingested from it\n/);
     expect(JSON.parse(stdout)).toMatchObject({ files_ingested: 0, errors_total: 1 });
@@ -49,10 +54,10 @@ export default defineCommand({
 });
 `;
 
-test("a task that is only watched goes on: Ctrl-C asks nothing, leaves, and leaves its question open", async () => {
+test("Ctrl-C in `tasks watch` leaves the task running and its question open, without asking", async () => {
   const cwd = writeFiles(temporaryFolder(), { "commands/long/work.ts": asking });
   const env = { MEANWHILE_HOME: `${cwd}/home` };
-  const meanwhile = async (...words: string[]) => (await runMeanwhile(words, { cwd, env })).stdout.trim();
+  const meanwhile = async (...words: string[]) => (await runCli(words, { cwd, env })).stdout.trim();
   const works = await meanwhile("long", "work", "--detach", "--quiet");
   const asks = await meanwhile("long", "work", "--asks", "--detach", "--quiet");
   try {
@@ -60,7 +65,7 @@ test("a task that is only watched goes on: Ctrl-C asks nothing, leaves, and leav
       [works, /Page 1 of 4/],
       [asks, /What is your name\?/],
     ] as const) {
-      const { sees, press, exited, drawn } = openScreen(["tasks", "watch", task], { cwd, env });
+      const { sees, press, exited, drawn } = startScreen(["tasks", "watch", task], { cwd, env });
       await sees(sign);
       press(keys.ctrlC);
       expect(await exited).toBe(0);
@@ -92,7 +97,7 @@ export default defineCommand({
 });
 `;
 
-describe("no word is broken by the edge of the screen", () => {
+describe("no line is wider than the screen and no word is broken", () => {
   const opened = shareAmongTests(async () => {
     const instructions =
       "Ask for the report of a quarter only when it is over, because it is built from everything that was sold in it";
@@ -101,7 +106,7 @@ describe("no word is broken by the edge of the screen", () => {
       "meanwhile.config.json": JSON.stringify({ instructions }),
     });
     const place = { cwd, env: { MEANWHILE_HOME: `${cwd}/home` } };
-    await runMeanwhile(["report", "build", "--async"], place);
+    await runCli(["report", "build", "--async"], place);
     return place;
   });
 
@@ -119,13 +124,14 @@ describe("no word is broken by the edge of the screen", () => {
 
   test.each(Object.entries(lines))("%s", async (_name, words) => {
     const place = await opened();
-    const whole = await runMeanwhile(words, place);
+    const whole = await runCli(words, place);
     const wordsOf = (text: string) => new Set(text.split(/\s+/).filter((word) => word !== "\\"));
     for (const columns of [60, 80]) {
-      const { exited, drawn } = openScreen(words, { ...place, columns, isDataShown: true });
+      const { exited, drawn } = startScreen(words, { ...place, columns, isDataShown: true });
       await exited;
       const shown = drawn().replaceAll("\r\n", "\n");
-      for (const line of shown.split("\n"))
+      // A path alone on its line cannot be broken.
+      for (const line of shown.split("\n").filter((line) => !/^ *(\w+: )?\/\S+$/.test(line)))
         expect(widthOf(line), `${columns} columns: ${line}`).toBeLessThanOrEqual(columns);
       const broken = [...wordsOf(shown)].filter((word) => !wordsOf(whole.stdout + whole.stderr).has(word));
       expect(broken.filter((word) => !/^\d/.test(word))).toEqual([]);
@@ -135,7 +141,7 @@ describe("no word is broken by the edge of the screen", () => {
   test("tasks watch", async () => {
     const place = await opened();
     for (const columns of [60, 80]) {
-      const { sees, press, exited, drawn } = openScreen(["tasks", "watch"], { ...place, columns });
+      const { sees, press, exited, drawn } = startScreen(["tasks", "watch"], { ...place, columns });
       await sees(/The printer on .* …/);
       press(keys.ctrlC);
       expect(await exited).toBe(0);
@@ -148,7 +154,7 @@ describe("no word is broken by the edge of the screen", () => {
   });
 });
 
-test("an error of the author's own code has its file and line, in a run and in a task; the stack is for MEANWHILE_DEBUG alone", async () => {
+test("an error of the author's own code has its file and line in the terminal; its stack needs MEANWHILE_DEBUG", async () => {
   const cwd = writeFiles(temporaryFolder(), {
     "commands/report/build.ts": `import { CommandError, defineCommand } from "meanwhile";
 import { z } from "zod";
@@ -167,17 +173,12 @@ export default defineCommand({
   });
   const env = { MEANWHILE_HOME: `${cwd}/home` };
   const failed = `✗ Cannot read properties of undefined (reading 'price')\n  at lib/price.ts:2:14\n`;
-  expect(await runMeanwhile(["report", "build"], { cwd, env })).toMatchObject({ code: 1, stderr: failed, stdout: "" });
-  expect((await runMeanwhile(["report", "build", "--async", "--quiet"], { cwd, env })).stderr).toBe(failed);
-  expect((await runMeanwhile(["report", "build", "--is-refused"], { cwd, env })).stderr).toBe("✗ Not today.\n");
-  expect((await runMeanwhile(["report", "build"], { cwd, env: { ...env, MEANWHILE_DEBUG: "1" } })).stderr).toMatch(
+  expect(await runCli(["report", "build"], { cwd, env })).toMatchObject({ code: 1, stderr: failed, stdout: "" });
+  expect((await runCli(["report", "build", "--async", "--quiet"], { cwd, env })).stderr).toBe(failed);
+  expect((await runCli(["report", "build", "--is-refused"], { cwd, env })).stderr).toBe("✗ Not today.\n");
+  expect((await runCli(["report", "build"], { cwd, env: { ...env, MEANWHILE_DEBUG: "1" } })).stderr).toMatch(
     / {4}at .*build\.ts/,
   );
-  const called = await runMeanwhile(
-    ["call", "report_build", "--json", "--", process.execPath, executable, "serve", "--in-process"],
-    { cwd, env },
-  );
-  expect([called.code, called.stdout + called.stderr]).toEqual([1, expect.not.stringContaining("price.ts")]);
 });
 
 const form = `import { defineCommand } from "meanwhile";
@@ -196,9 +197,9 @@ export default defineCommand({
 });
 `;
 
-test("a form says its limits and what Enter takes, and keeps what was answered well", async () => {
+test("a form names its limits and what Enter takes, and keeps valid answers when one was refused", async () => {
   const cwd = writeFiles(temporaryFolder(), { "commands/order/take.ts": form });
-  const { sees, press, exited, data } = openScreen(["order", "take", "--json"], { cwd, columns: 160 });
+  const { sees, press, exited, data } = startScreen(["order", "take", "--json"], { cwd, columns: 160 });
   const { down, enter } = keys;
   await sees(/What shall it be\? \(dish\) \(3 to 20 characters\)/);
   press(`ab${enter}`);
@@ -221,23 +222,4 @@ test("a form says its limits and what Enter takes, and keeps what was answered w
   press(down + down + enter);
   expect(await exited).toBe(0);
   expect(JSON.parse(data())).toEqual({ dish: "abc", table: 9, word: "please" });
-});
-
-describe("what is printed to be typed", () => {
-  test("the banner's line for a shell calls a tool; its hints begin as npm's users have to", async () => {
-    const { stderr } = await startGuardedHttp([], { env: { npm_command: "run-script" } });
-    await waitFor(() => stderr().includes("Ctrl-C stops it"), stderr);
-    expect(stderr()).toContain("npx meanwhile token prints it.");
-    const line = /From a shell:\n\n([\s\S]*?)\n\n/.exec(stderr())?.[1] ?? "";
-    const { stdout } = await promisify(execFile)("sh", ["-c", line]);
-    expect(stdout).toMatch(/"isError":false|"success\\*":true/);
-  });
-
-  test("README's line for a clone runs there", async () => {
-    const root = path.resolve(import.meta.dirname, "../..");
-    const [, words = ""] =
-      /^npx meanwhile (--commands .*)$/m.exec(readFileSync(path.join(root, "README.md"), "utf8")) ?? [];
-    const { code, stdout } = await runMeanwhile(words.split(" "), { cwd: root });
-    expect([code, stdout]).toEqual([0, "pages: 4\nfile: q3.pdf\n"]);
-  });
 });
