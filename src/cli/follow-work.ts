@@ -3,6 +3,7 @@ import type { Answer, Question } from "../command/context.ts";
 import { Cancelled, Exit, messageOf } from "../errors.ts";
 import type { ProgressUpdate } from "../task/progress.ts";
 import { HeldLines } from "./screens/held-lines.ts";
+import { sayStillOpen } from "./screens/open-question.ts";
 import { askInTerminal, clean, StageView, type Terminal } from "./terminal.ts";
 
 /** Work that is done elsewhere, by a worker of ours or by a server, and may become a task or be one already. */
@@ -18,7 +19,9 @@ export interface WorkElsewhere {
   readonly canDetach: boolean;
   /** The words that bring a person back to a task that was left alone. */
   readonly wayBack: (taskId: string) => string;
-  /** The task is only looked at: Ctrl-C leaves, and neither stops it nor says no to what it asks. */
+  /** The words that answer a task's question. */
+  readonly wayToAnswer: (taskId: string, fields: readonly string[]) => string;
+  /** The task is only looked at: Ctrl-C leaves, and does not stop it. */
   readonly isWatching?: boolean | undefined;
   /** Ends the waiting, and the work. */
   readonly deadline?: AbortSignal | undefined;
@@ -57,7 +60,9 @@ export async function followWork<T>(
   } catch (error) {
     screen.end();
     if (stop.signal.reason instanceof Detach) {
-      terminal.say(`  It goes on without you: ${options.wayBack(screen.taskId ?? "")}\n`);
+      const { taskId = "", openQuestion } = screen;
+      if (openQuestion === undefined) terminal.say(`  It keeps running: ${options.wayBack(taskId)}\n`);
+      else sayStillOpen(options, { until: openQuestion.until, answerWords: options.wayToAnswer(taskId, []) });
       return leftAlone;
     }
     // Whatever was made of it elsewhere, it was ended on purpose.
@@ -71,13 +76,16 @@ export async function followWork<T>(
   }
 }
 
+const keepRunning = "keep it running";
+
 /** On a terminal Ctrl-C asks what is meant; elsewhere it cancels. */
 async function askHowToLeave(
   screen: WorkScreen,
   { terminal, canDetach }: WorkElsewhere,
 ): Promise<"cancel" | "detach" | "stay"> {
   if (!terminal.canAsk) return "cancel";
-  const leave = { enum: ["cancel the task", ...(canDetach ? ["let it go on"] : []), "stay"] };
+  const choices = [...(canDetach ? [keepRunning] : []), "stay", "cancel the task"];
+  const leave = { enum: choices, default: choices[0] };
   const question = {
     message: "Leave how?",
     isConfirmation: false,
@@ -87,8 +95,11 @@ async function askHowToLeave(
   const answer = await screen.lend(() => askInTerminal(question, terminal, () => (isMeant = true)));
   // A second Ctrl-C is meant. Esc is not: over a slow line an arrow key may come in two, and an Esc is its first half.
   if (answer.action !== "accept") return isMeant ? "cancel" : "stay";
-  return answer.content.leave === "let it go on" ? "detach" : answer.content.leave === "stay" ? "stay" : "cancel";
+  return answer.content.leave === keepRunning ? "detach" : answer.content.leave === "stay" ? "stay" : "cancel";
 }
+
+/** A question with the time when it expires, where that is known. */
+type AskedQuestion = Question & { readonly until?: number };
 
 /** What a person sees of the work: a bar, lines above it, and its questions in the place of both. */
 export class WorkScreen {
@@ -98,6 +109,8 @@ export class WorkScreen {
   readonly #lines: HeldLines;
   #announced: string | undefined;
   taskId: string | undefined;
+  /** The question that the person left without an answer. */
+  openQuestion: AskedQuestion | undefined;
 
   constructor(work: WorkElsewhere, leave: () => void) {
     const { terminal, hasBar, estimateSeconds, elapsedMs, taskId } = work;
@@ -123,10 +136,16 @@ export class WorkScreen {
     this.#bar?.progress(update);
   }
 
-  /** The answer; undefined where somebody who only watches had rather leave, and the question stays open. */
-  async ask(question: Question): Promise<Answer | undefined> {
+  /**
+   * The person's answer. Undefined when the person leaves the form of a task that can go on without us: nothing is sent,
+   * the question stays open, and the work ends here. Work that is no task gets `cancel`.
+   */
+  async ask(question: AskedQuestion): Promise<Answer | undefined> {
     const answer = await this.lend(() => askInTerminal(question, this.#work.terminal));
-    if (answer.action !== "cancel" || this.#work.isWatching !== true) return answer;
+    const { isWatching, canDetach } = this.#work;
+    const canStayOpen = isWatching === true || (canDetach && this.taskId !== undefined);
+    if (answer.action !== "cancel" || !canStayOpen) return answer;
+    this.openQuestion = question;
     this.#leave();
     return undefined;
   }

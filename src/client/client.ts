@@ -107,6 +107,8 @@ export interface Question {
   /** A flat object of texts, numbers, booleans and choices. */
   readonly schema: Readonly<Record<string, unknown>>;
   readonly taskId: string | undefined;
+  /** When the question expires, in milliseconds since 1970, where the server tells it. */
+  readonly until?: number;
 }
 
 export type Answer =

@@ -86,8 +86,8 @@ describe("a slow tool at a terminal", () => {
     await sees(bar);
     await sees(/Task [0-9a-f-]{36}/);
     press(ctrlC);
-    await sees(/Leave how\?[\s\S]*cancel the task[\s\S]*let it go on[\s\S]*stay/);
-    press(enter);
+    await sees(/Leave how\?[\s\S]*keep it running[\s\S]*stay[\s\S]*cancel the task/);
+    press(down + down + enter);
     expect(await exited).toBe(130);
     await hasTrace("stopped");
     expect(drawn()).toContain("✗ Cancelled.");
@@ -106,10 +106,10 @@ describe("a slow tool at a terminal", () => {
     await sees(bar);
     press(ctrlC);
     await sees(/Leave how\?/);
-    press(down + enter);
+    press(enter);
     expect(await exited).toBe(0);
     const words =
-      /It goes on without you: meanwhile (tasks result [0-9a-f-]{36} --wait --target \S+)/.exec(drawn())?.[1] ?? "";
+      /It keeps running: meanwhile (tasks result [0-9a-f-]{36} --wait --target \S+)/.exec(drawn())?.[1] ?? "";
     expect(words, drawn()).toContain(url);
     expect(traces()).toBe("started\n");
     writeFileSync(`${file}.go`, "");
@@ -126,7 +126,7 @@ describe("a slow tool at a terminal", () => {
     await sees(/Leave how\?/);
     writeFileSync(`${file}.next`, "");
     await hasTrace("page 2");
-    press(down + down + enter);
+    press(down + enter);
     const news = await sees(/working - Page 2 of 4/);
     expect(drawn().indexOf(news)).toBeGreaterThan(drawn().indexOf("◇"));
     writeFileSync(`${file}.go`, "");
@@ -161,7 +161,7 @@ describe("a slow tool at a terminal", () => {
     await watched.sees(bar);
     watched.press(ctrlC);
     expect(await watched.exited).toBe(0);
-    expect(watched.drawn()).toContain("It goes on without you: meanwhile tasks watch");
+    expect(watched.drawn()).toContain("It keeps running: meanwhile tasks watch");
     expect(watched.drawn()).not.toContain("Leave how?");
     const asked = openScreen(["tasks", "watch", asking, "--target", url]);
     await asked.sees(/What is your name\?/);

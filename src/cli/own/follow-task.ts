@@ -17,7 +17,7 @@ export interface FollowedTask {
   readonly format: OutputFormat;
   /** Confirmations are given without asking. */
   readonly isConfirmed: boolean;
-  /** The task is somebody else's doing: Ctrl-C leaves, and neither stops it nor says no to what it asks. */
+  /** The task is somebody else's doing: Ctrl-C leaves, and does not stop it. */
   readonly isWatching?: boolean;
   /** Sees every change. */
   readonly onTask?: (task: Task) => void;
@@ -34,6 +34,7 @@ export async function followTask(task: Task, options: FollowedTask): Promise<Exi
       taskId: task.taskId,
       canDetach: true,
       wayBack: (taskId) => `${thisProgram.name} tasks watch ${taskId}`,
+      wayToAnswer: (taskId) => `${thisProgram.name} tasks answer ${taskId}`,
       isWatching,
     },
     (screen, signal) => waitForEnd(task.taskId, options, { screen, signal }),

@@ -18,6 +18,7 @@ import type { Tasks } from "../../task/tasks.ts";
 import { listTokens, progressOfToken } from "../../task/token-progress.ts";
 import { printData } from "../run-in-terminal.ts";
 import { widthFor } from "../screens/layout.ts";
+import { sayStillOpen } from "../screens/open-question.ts";
 import { formatData } from "../screens/output.ts";
 import { describeTask, liveTable, taskLines, taskTable, tokenTable } from "../screens/tasks-view.ts";
 import { clean, type Terminal } from "../terminal.ts";
@@ -25,7 +26,7 @@ import type { TypedVerb } from "../verb.ts";
 import { startDetachedWorker } from "./detached-worker.ts";
 import { followTask, printResult } from "./follow-task.ts";
 import { isLoadedBefore } from "./loaded-before.ts";
-import { readAnswer, readStatuses } from "./read-answer.ts";
+import { readAnswer, readStatuses, verbOf } from "./read-answer.ts";
 
 interface OwnTasks extends TypedVerb {
   readonly tasks: Tasks;
@@ -190,10 +191,15 @@ async function answer(context: OwnTasks): Promise<ExitCode> {
     );
   const given: Answer =
     context.options.decline === true ? { action: "decline" } : await readAnswer(question, operands.slice(1), terminal);
+  if (given.action === "cancel") {
+    const { until } = question;
+    sayStillOpen(context, { until, answerWords: `${thisProgram.name} tasks answer ${task.taskId}` });
+    return Exit.Cancelled;
+  }
   if (!(await tasks.engine.answer(localKey, task.taskId, { [question.key]: given })))
     throw new CommandError("Somebody else has answered it by now.");
   context.revive(await tasks.engine.get(localKey, task.taskId));
-  terminal.say(`${terminal.colors.green("✓")} Answered «${clean(question.message)}»\n`);
+  terminal.say(`${terminal.colors.green("✓")} ${verbOf(given)} «${clean(question.message)}»\n`);
   return Exit.Ok;
 }
 

@@ -4,7 +4,10 @@ import { UsageError } from "../../errors.ts";
 import { readValue } from "../arguments.ts";
 import { askInTerminal, clean, type Terminal } from "../terminal.ts";
 
-/** An answer from `field=value` words, or from the person at the terminal where there are none. */
+/**
+ * An answer from `field=value` words, or from the person at the terminal where there are none: `cancel` when the person
+ * leaves the form.
+ */
 export async function readAnswer(question: Question, words: readonly string[], terminal: Terminal): Promise<Answer> {
   if (isLink(question)) return await readConsent(question, words, terminal);
   const fields = (question.schema.properties ?? {}) as Record<string, Question["schema"]>;
@@ -31,6 +34,11 @@ async function readConsent(question: Question, words: readonly string[], termina
   if (word === "yes") return { action: "accept", content: {} };
   if (word === "no") return { action: "decline" };
   throw new UsageError(`It asks «${clean(question.message)}»: open the link, then answer with yes, or with no.`);
+}
+
+/** What was done with a question, as the first word of a line. */
+export function verbOf({ action }: Answer): string {
+  return action === "decline" ? "Declined" : "Answered";
 }
 
 /** `--status working,failed`. */

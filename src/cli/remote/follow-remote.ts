@@ -9,10 +9,8 @@ import { clean } from "../terminal.ts";
 import { type AskedTask, TaskStory } from "./task-story.ts";
 
 export interface RemoteOptions
-  extends Pick<WorkElsewhere, "terminal" | "canDetach" | "wayBack" | "isWatching" | "deadline"> {
+  extends Pick<WorkElsewhere, "terminal" | "canDetach" | "wayBack" | "wayToAnswer" | "isWatching" | "deadline"> {
   readonly isQuiet: boolean;
-  /** The words that answer a task's question. */
-  readonly wayToAnswer: (taskId: string, fields: readonly string[]) => string;
   /** The work is to be left alone as soon as it is a task. */
   readonly isLeaving?: boolean;
   /** Tell the whole story of the task. */
@@ -76,8 +74,9 @@ function toListeners(screen: WorkScreen, story: TaskStory | undefined, options: 
     },
     onPoll: () => story?.poll(),
     ...(options.terminal.canAsk && {
-      onInput: async ({ message, schema }: Question) => {
-        const answer = await screen.ask({ message, schema, isConfirmation: false });
+      onInput: async ({ message, schema, until }: Question) => {
+        const asked = { message, schema, isConfirmation: false, ...(until !== undefined && { until }) };
+        const answer = await screen.ask(asked);
         // Nothing is sent: the question stays open for whoever comes next.
         if (answer === undefined) throw new Detach();
         return answer;

@@ -2,8 +2,9 @@ import type { Client, TaskHandle, TaskState, TaskStatus } from "../../client/cli
 import { formatDuration, systemClock, toTimestamp } from "../../clock.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { leftAlone } from "../follow-work.ts";
-import { readAnswer, readStatuses } from "../own/read-answer.ts";
+import { readAnswer, readStatuses, verbOf } from "../own/read-answer.ts";
 import { toColumns, widthFor } from "../screens/layout.ts";
+import { sayStillOpen } from "../screens/open-question.ts";
 import { formatData, type OutputFormat } from "../screens/output.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import type { TypedVerb } from "../verb.ts";
@@ -150,8 +151,13 @@ async function answer(context: Context): Promise<ExitCode> {
     options.decline === true
       ? { action: "decline" as const }
       : await readAnswer({ ...question, isConfirmation: false }, operands.slice(1), terminal);
+  if (given.action === "cancel") {
+    const answerWith = answerWords(state.taskId, [], context.reach);
+    sayStillOpen(context, { until: question.until, answerWords: answerWith });
+    return Exit.Cancelled;
+  }
   await handle.answer({ [question.key]: given });
-  terminal.say(`${terminal.colors.green("✓")} Answered «${clean(question.message)}»\n`);
+  terminal.say(`${terminal.colors.green("✓")} ${verbOf(given)} «${clean(question.message)}»\n`);
   return Exit.Ok;
 }
 

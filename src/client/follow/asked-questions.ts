@@ -10,9 +10,16 @@ import type { Watcher } from "./remote-task.ts";
 /** A question of 2026-07-28 under its key; undefined for what is not one that a person can answer in a form. */
 export function toQuestion(key: string, request: unknown, taskId: string | undefined): Question | undefined {
   const { method, params } = fieldsOf(request);
-  const { mode, message, requestedSchema } = fieldsOf(params);
+  const { mode, message, requestedSchema, _meta } = fieldsOf(params);
   if (method !== "elicitation/create" || (mode !== undefined && mode !== "form")) return undefined;
-  return { key, message: textOf(message) ?? "", schema: fieldsOf(requestedSchema), taskId };
+  const until = readUntil(fieldsOf(_meta)["meanwhile/answerUntil"]);
+  return { key, message: textOf(message) ?? "", schema: fieldsOf(requestedSchema), taskId, ...until };
+}
+
+/** When a question expires, from a timestamp of the server. */
+export function readUntil(timestamp: unknown): { readonly until?: number } {
+  const until = Date.parse(textOf(timestamp) ?? "");
+  return Number.isNaN(until) ? {} : { until };
 }
 
 /** An answer as it is sent. */

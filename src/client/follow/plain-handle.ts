@@ -1,6 +1,7 @@
 import { fieldsOf, isObject, type Json, textOf } from "../../wire/json.ts";
 import type { Question, TaskState, TaskStatus, Tool } from "../client.ts";
 import { firstTextOf } from "../tool-result.ts";
+import { readUntil } from "./asked-questions.ts";
 import type { Snapshot } from "./remote-task.ts";
 import { fromHandle } from "./reported-progress.ts";
 
@@ -98,7 +99,7 @@ const terminal: readonly string[] = ["completed", "failed", "cancelled"];
 export function toSnapshot({ jobId, status, fields }: Handle): Snapshot {
   const questions = (Array.isArray(fields.questions) ? fields.questions : []).flatMap(
     (item: unknown): PlainQuestion[] => {
-      const { key, message, schema, only_a_person_may_answer } = fieldsOf(item);
+      const { key, message, schema, only_a_person_may_answer, answer_until } = fieldsOf(item);
       if (typeof key !== "string") return [];
       return [
         {
@@ -106,6 +107,7 @@ export function toSnapshot({ jobId, status, fields }: Handle): Snapshot {
           message: textOf(message) ?? "",
           schema: fieldsOf(schema),
           taskId: jobId,
+          ...readUntil(answer_until),
           ...(only_a_person_may_answer === true && { isForPersons: true }),
         },
       ];

@@ -63,7 +63,7 @@ describe("a signal", () => {
     const { ended, send, said } = follow({ task });
     send("leave");
     expect(await ended).toBe(leftAlone);
-    expect(said()).toBe("  It goes on without you: back to t1\n");
+    expect(said()).toBe("  It keeps running: back to t1\n");
     const short = follow({ task, canDetach: false });
     short.send("leave");
     await expect(short.ended).rejects.toThrow(Cancelled);
