@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { EventEmitter } from "node:events";
-import { appendFileSync } from "node:fs";
+import { appendFileSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
+import path from "node:path";
 import { PassThrough, type Readable, Writable } from "node:stream";
 import { format } from "node:util";
 import { main } from "../../src/cli/entries/main.ts";
@@ -138,6 +139,16 @@ export function startScreen(
       else stdin.write(typed);
     },
   };
+}
+
+/** `serve --http` on a free port, which listens when this resolves. */
+export async function startHttpHere(
+  words: readonly string[] = [],
+  options: CliOptions = {},
+): Promise<StartedCli & { readonly url: string; readonly token: () => string }> {
+  const started = startCli(["serve", "--http", "--port", "0", ...words], options);
+  const url = await started.says(/http:\/\/127\.0\.0\.1:\d+\/mcp/);
+  return { ...started, url, token: () => readFileSync(path.join(started.home, "token"), "utf8").trim() };
 }
 
 interface RunOptions {

@@ -4,6 +4,7 @@ import { expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import { MemoryStore } from "../../src/store/memory-store.ts";
+import { dataOf } from "../helpers/daemon.ts";
 import { FakeClock, settled } from "../helpers/fake-clock.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { gate } from "../helpers/project.ts";
@@ -57,8 +58,8 @@ test.for([
     await first.close();
 
     const next = await (await open()).client("2025-06-18");
-    const { structuredContent } = resultOf(await settled(clock, next.request("tools/call", { name: "task_list" })));
-    const { jobs } = structuredContent?.data as { jobs: { status: string }[] };
+    const listed = resultOf(await settled(clock, next.request("tools/call", { name: "task_list" })));
+    const { jobs } = dataOf<{ jobs: { status: string }[] }>(listed);
     expect(jobs.map(({ status }) => status)).toEqual(Array.from({ length: count }).fill("completed"));
     expect(work.starts(), "nothing ran twice").toBe(count);
   },

@@ -1,47 +1,22 @@
-import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, symlinkSync } from "node:fs";
+import { existsSync, symlinkSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { codeCache, startHttp, waitFor } from "../helpers/meanwhile.ts";
+import { startHttpHere } from "../helpers/cli.ts";
+import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { startTask } from "../helpers/place.ts";
 import { exchange, type Fields, ModernClient, modernMeta, SessionClient, takesTasks } from "../helpers/wire.ts";
 
-/** What another user of this machine gets from a server that somebody has started over HTTP. */
+/** What callers without the home's token get from an HTTP server. */
 
 const root = path.resolve(import.meta.dirname, "../..");
-const nobody = 65_534;
 const secret = "-----BEGIN OPENSSH PRIVATE KEY----- nobody but its owner reads this";
 
-/**
- * The user whose server it is: a key, a home, and the server of `npm start`, in the folder and with the words of the
- * README.
- */
-const npmStart = shareAmongTests(async () => {
+/** The user's key and home, and a server in the folder and with the words of `npm start`. */
+const guarded = shareAmongTests(async () => {
   const user = writeFiles(temporaryFolder(), { ".ssh/id_rsa": secret });
   const home = path.join(user, ".meanwhile");
-  const { scripts } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")) as {
-    scripts: { start: string };
-  };
-  const [program, ...words] = scripts.start.split(" ");
-  expect([program, ...words]).toEqual(["node", "bin/meanwhile.cjs", "serve", "--http"]);
-  const { MEANWHILE_HOME: _own, ...env } = process.env;
-  const child = spawn(process.execPath, words, {
-    cwd: root,
-    env: { ...env, HOME: user, MEANWHILE_PORT: "0", NODE_COMPILE_CACHE: codeCache },
-  });
-  let printed = "";
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (printed += text));
-  const exited = new Promise((resolve) => child.on("close", resolve));
-  cleanUp(async () => {
-    child.kill("SIGKILL");
-    await exited;
-  });
-  const url = await waitFor(
-    () => printed.includes("Ctrl-C") && /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(printed)?.[0],
-    () => `it printed no address: ${printed}`,
-  );
-  return { url, user, home, token: readFileSync(path.join(home, "token"), "utf8").trim(), printed: () => printed };
+  const { url, token } = await startHttpHere([], { cwd: root, env: { HOME: user, MEANWHILE_HOME: home } });
+  return { url, user, home, token: token() };
 });
 
 interface Attack {
@@ -56,29 +31,15 @@ interface Got {
   readonly text: string;
 }
 
-/**
- * Sends requests from a process that is another user, where this one may become that; else from one that merely has no
- * token.
- */
-function asNobody(url: string, attacks: readonly Attack[]): Got[] {
-  const program = `
-    if (process.getuid() === 0) { process.setgroups([]); process.setgid(${nobody}); process.setuid(${nobody}); }
-    const { url, attacks } = JSON.parse(require("fs").readFileSync(0, "utf8"));
-    const plain = { "content-type": "application/json", accept: "application/json, text/event-stream" };
-    const send = async ({ method = "POST", path = "/mcp", headers, body }) => {
-      const signal = AbortSignal.timeout(60_000);
-      const response = await fetch(new URL(path, url), { method, headers: { ...plain, ...headers }, signal, ...(method === "POST" && { body: JSON.stringify(body) }) });
-      return { status: response.status, text: await response.text() };
-    };
-    Promise.all(attacks.map(send)).then((got) => process.stdout.write(JSON.stringify(got)));`;
-  // It becomes that user only once it runs: another user may not be able to start what lies in this one's folders.
-  const { stdout, stderr } = spawnSync(process.execPath, ["-e", program], {
-    input: JSON.stringify({ url, attacks }),
-    encoding: "utf8",
-    cwd: "/",
-  });
-  if (stdout === "") throw new Error(`the stranger failed: ${stderr}`);
-  return JSON.parse(stdout) as Got[];
+/** Sends requests without a token. */
+function sendAll(url: string, attacks: readonly Attack[]): Promise<Got[]> {
+  const plain = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+  const send = async ({ method = "POST", path: route = "/mcp", headers, body }: Attack): Promise<Got> => {
+    const sent = method === "POST" && { body: JSON.stringify(body) };
+    const response = await fetch(new URL(route, url), { method, headers: { ...plain, ...headers }, ...sent });
+    return { status: response.status, text: await response.text() };
+  };
+  return Promise.all(attacks.map(send));
 }
 
 /** A request as clients without a session, and clients of 2026-07-28, send it. */
@@ -96,10 +57,10 @@ function everyWay(method: string, params: Fields = {}): Attack[] {
   ];
 }
 
-describe("another user of the machine, at the server that `npm start` starts", () => {
+describe("a caller without a token, at the server that `npm start` starts", () => {
   const refused = async (attacks: readonly Attack[]) => {
-    const { url } = await npmStart();
-    const answers = asNobody(url, attacks);
+    const { url } = await guarded();
+    const answers = await sendAll(url, attacks);
     for (const answer of answers)
       expect(answer).toMatchObject({ status: 401, text: expect.stringContaining("Authorization: Bearer") });
     return JSON.stringify(answers);
@@ -109,7 +70,7 @@ describe("another user of the machine, at the server that `npm start` starts", (
     refused(["tools/list", "prompts/list", "resources/list"].flatMap((method) => everyWay(method))));
 
   test("cannot read the user's key with transform", async () => {
-    const { user } = await npmStart();
+    const { user } = await guarded();
     const attacks = everyWay("tools/call", {
       name: "transform",
       arguments: { file: path.join(user, ".ssh/id_rsa"), engine: "text" },
@@ -118,7 +79,7 @@ describe("another user of the machine, at the server that `npm start` starts", (
   });
 
   test("cannot read the home's token with transform", async () => {
-    const { home, token } = await npmStart();
+    const { home, token } = await guarded();
     const attacks = everyWay("tools/call", {
       name: "transform",
       arguments: { file: path.join(home, "token"), engine: "text" },
@@ -127,7 +88,7 @@ describe("another user of the machine, at the server that `npm start` starts", (
   });
 
   test("cannot plant commands with config_set", async () => {
-    const { home } = await npmStart();
+    const { home } = await guarded();
     await refused(
       everyWay("tools/call", { name: "config_set", arguments: { key: "commands", value: '["/tmp/theirs"]' } }),
     );
@@ -157,8 +118,10 @@ describe("another user of the machine, at the server that `npm start` starts", (
         { path: route, body: {} },
       ]),
     );
-    const { url } = await npmStart();
-    expect(asNobody(url, [{ path: "/healthz", method: "GET" }])).toEqual([{ status: 200, text: '{"status":"ok"}' }]);
+    const { url } = await guarded();
+    expect(await sendAll(url, [{ path: "/healthz", method: "GET" }])).toEqual([
+      { status: 200, text: '{"status":"ok"}' },
+    ]);
   });
 });
 
@@ -168,7 +131,7 @@ export default defineCommand({ summary: "Says hello", effects: "read", run: () =
 
   /** Serves the pack beside a command of the project's own. */
   const packed = shareAmongTests(async () => {
-    const { url, token } = await startHttp(["--bundled"], {
+    const { url, token } = await startHttpHere(["--allow-anonymous", "--bundled"], {
       cwd: writeFiles(temporaryFolder(), { "commands/say/hello.ts": greet }),
     });
     const local = new ModernClient(url, { headers: { authorization: `Bearer ${token()}` }, capabilities: takesTasks });
@@ -295,7 +258,7 @@ export default defineCommand({ summary: "Says hello", effects: "read", run: () =
   ])("finds none either that is served as the project's own, through a link to %s", async (_title, folder) => {
     const link = path.join(temporaryFolder(), "commands");
     symlinkSync(path.join(root, folder), link);
-    const { url, token } = await startHttp(["--no-bundled", "--commands", link]);
+    const { url, token } = await startHttpHere(["--allow-anonymous", "--no-bundled", "--commands", link]);
     const listed = async (headers: Record<string, string>) => {
       const { tools } = (await new ModernClient(url, { headers }).request("tools/list")).result as {
         tools: { name: string }[];
