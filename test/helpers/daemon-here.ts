@@ -1,7 +1,9 @@
 import { appendFileSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { PassThrough } from "node:stream";
 import { expect } from "vitest";
+import { forgetModules } from "../../src/command/load.ts";
 import { Daemon, takeStart, toReport } from "../../src/daemon/daemon.ts";
 import { addressOf, type ProxyContext, proxyStdio, readFrontWords } from "../../src/daemon/front.ts";
 import type { DaemonAddress, Launched } from "../../src/daemon/reach/start.ts";
@@ -150,6 +152,8 @@ export class DaemonHomeHere {
       env,
       writeLog: (text: string) => appendFileSync(home.daemonLog, text, { mode: 0o600 }),
     };
+    // Files in temporary folders may have changed since the last daemon, as a process of its own would see.
+    forgetModules([tmpdir()]);
     const parts = { isKillable: true, startsChildren: false, ...this.#parts };
     const said = Daemon.start({ ...takeStart(flags, env), host, parts }).then(
       (started) => {

@@ -1,11 +1,12 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { readMessage } from "../../src/wire/message.ts";
 import { revisions } from "../../src/wire/revisions.ts";
-import { DaemonHome, killDaemons } from "../helpers/daemon.ts";
+import { DaemonHomeHere } from "../helpers/daemon-here.ts";
 import { writeFiles } from "../helpers/home.ts";
-import { waitFor } from "../helpers/meanwhile.ts";
+import { waitFor } from "../helpers/wait-for.ts";
 import type { Message, WireClient } from "../helpers/wire.ts";
 
 /**
@@ -15,7 +16,7 @@ import type { Message, WireClient } from "../helpers/wire.ts";
 const legacy = revisions.filter((revision) => revision < "2026-07-28");
 
 /** A project whose commands are not loaded as long as it is held up. */
-class HeldProject extends DaemonHome {
+class HeldProject extends DaemonHomeHere {
   readonly folder = path.join(this.cwd, "own");
   readonly #hold = path.join(this.cwd, "hold");
   readonly words = ["--no-bundled", "--commands", this.folder];
@@ -35,8 +36,7 @@ class HeldProject extends DaemonHome {
       () => `nothing was left behind: ${this.log()}`,
     );
     await client.close();
-    await killDaemons(this.home);
-    for (const { key } of this.daemons()) rmSync(path.join(this.home, "run", `${key}.json`));
+    await this.daemon.stop({ isNow: true });
   }
 
   front(revision = "2025-11-25"): Promise<WireClient> {
@@ -81,7 +81,7 @@ describe("the second start", () => {
       const client = await project.front(revision);
       const methods = [...lists, legacy.includes(revision) ? "ping" : "server/discover"];
       const early = await resultsOf(client, methods);
-      expect(project.daemons(), "daemons that can be reached").toEqual([]);
+      expect(project.daemons, "daemons that can be reached").toEqual([]);
       const called = client.call("say_first");
       project.letGo();
       expect((await called).structuredContent?.data).toEqual({ said: "First" });
@@ -97,7 +97,7 @@ describe("the second start", () => {
     project.hold();
     const second = await project.front();
     expect(second.received[0]).toEqual(first.received[0]);
-    expect(project.daemons()).toEqual([]);
+    expect(project.daemons).toEqual([]);
     project.letGo();
     expect((await second.call("say_first")).isError).toBeFalsy();
   });
@@ -109,7 +109,7 @@ describe("the second start", () => {
     project.hold();
     const client = await project.front();
     expect(namesOf(await client.request("tools/list"))).toEqual(["say_first"]);
-    expect(project.daemons()).toEqual([]);
+    expect(project.daemons).toEqual([]);
     project.letGo();
     await waitFor(() => client.received.some(({ method }) => method === "notifications/tools/list_changed"));
     expect(namesOf(await client.request("tools/list"))).toEqual(["say_first", "say_second"]);
@@ -123,7 +123,7 @@ describe("the second start", () => {
     const client = await project.front("2026-07-28");
     expect(namesOf(await client.request("tools/list"))).toEqual(["say_first"]);
     const { id } = client.start("subscriptions/listen", { notifications: { toolsListChanged: true } });
-    expect(project.daemons()).toEqual([]);
+    expect(project.daemons).toEqual([]);
     project.letGo();
     const changed = await waitFor(() =>
       client.received.find(({ method }) => method === "notifications/tools/list_changed"),
@@ -135,7 +135,8 @@ describe("the second start", () => {
   test("answers all that a script asks before it hangs up", async () => {
     const project = new HeldProject();
     await project.leaveBehind();
-    const { child, stdout, exited } = project.start({ words: project.words });
+    const { stdin, stdout, exited } = project.openProxy({ words: project.words });
+    const written = text(stdout);
     const hello = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "script", version: "1" } };
     const messages = [
       { id: 1, method: "initialize", params: hello },
@@ -144,9 +145,9 @@ describe("the second start", () => {
       { id: 3, method: "tools/call", params: { name: "say_first", arguments: {} } },
     ];
     // The last line has no end.
-    child.stdin.end(messages.map((message) => JSON.stringify({ jsonrpc: "2.0", ...message })).join("\n"));
+    stdin.end(messages.map((message) => JSON.stringify({ jsonrpc: "2.0", ...message })).join("\n"));
     expect(await exited).toBe(0);
-    const answers = stdout()
+    const answers = (await written)
       .trim()
       .split("\n")
       .map((line) => readMessage(line) as Message);
@@ -181,5 +182,5 @@ test.for(["damaged", "of another version"])("what is left behind is not used whe
   );
   const client = await project.front();
   expect(namesOf(await client.request("tools/list"))).toEqual(["say_first"]);
-  expect(project.daemons()).toHaveLength(1);
+  expect(project.daemons).toHaveLength(1);
 });
