@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { EventEmitter } from "node:events";
 import { appendFileSync, readFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { PassThrough, type Readable, Writable } from "node:stream";
@@ -327,3 +328,5 @@ for (const method of ["log", "info", "debug", "dir", "error", "warn", "trace"] a
     else run[stream].write(`${format(...parts)}\n`);
   };
 }
+// `import { env } from "node:process"` is the same.
+syncBuiltinESMExports();

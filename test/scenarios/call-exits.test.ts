@@ -1,6 +1,6 @@
-import { expect, onTestFinished, test, vi } from "vitest";
-import { systemClock } from "../../src/clock.ts";
+import { expect, test } from "vitest";
 import { runCli, startCli } from "../helpers/cli.ts";
+import { holdTimer } from "../helpers/hold-timer.ts";
 import { methodNotFound, serveLines } from "../helpers/line-server.ts";
 
 /** `meanwhile call` with servers that do not answer, or answer with something that is no result. */
@@ -37,17 +37,10 @@ test.each([
   ["the call", "tools/call", "tools/call"],
 ])("--timeout covers %s: exit 124", async (_name, silent, method) => {
   const server = await serve({ silent });
-  const after = systemClock.after.bind(systemClock);
-  let timeOut: (() => void) | undefined;
-  const spy = vi.spyOn(systemClock, "after").mockImplementation((ms, callback) => {
-    if (ms !== 4_000) return after(ms, callback);
-    timeOut = callback;
-    return () => {};
-  });
-  onTestFinished(() => spy.mockRestore());
+  const fire = holdTimer(4_000);
   const call = startCli(["call", server.target, "wait", "--timeout", "4"]);
   await server.has(method);
-  timeOut?.();
+  fire();
   expect(await call.exited).toBe(124);
   expect([call.stdout(), call.stderr()]).toEqual(["", "✗ Timed out after 4 s.\n"]);
 });

@@ -1,82 +1,30 @@
-import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { quoteWord } from "../../src/cli/remote/server-target.ts";
-import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import {
-  codeCache,
-  executable,
-  quickStart,
-  runMeanwhile,
-  startGuardedHttp,
-  startMeanwhile,
-  waitFor,
-} from "../helpers/meanwhile.ts";
-import { typeHere } from "../helpers/terminal.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { type CliOptions, runCli, startCli } from "../helpers/cli.ts";
+import { holdTimer } from "../helpers/hold-timer.ts";
+import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
+import { methodNotFound, serveLines } from "../helpers/line-server.ts";
+import { openServer } from "../helpers/server.ts";
+import { waitFor } from "../helpers/wait-for.ts";
 
-/** `meanwhile call`, `tools <target>` and `tasks … --target` against real servers, in pipes. */
+/** `meanwhile call`, `tools <target>` and `tasks … --target` in pipes, against servers in the test's process. */
 
 const fixtures = path.resolve(import.meta.dirname, "../fixtures");
+const commands = ["deferral", "questions"].map((name) => path.join(fixtures, name, "commands"));
 const deferral = ["--no-bundled", "--commands", path.join(fixtures, "deferral/commands")];
-/** A server of its own for every connection, as other programs' servers are. */
-const ownServer = [process.execPath, executable, ...deferral, "serve", "--in-process"];
-const everything = [
-  process.execPath,
-  path.resolve(import.meta.dirname, "../../node_modules/@modelcontextprotocol/server-everything/dist/index.js"),
-];
-const oneWord = (words: readonly string[]) => words.map(quoteWord).join(" ");
-const uuid = /^[0-9a-f-]{36}$/;
 
 /** One server for all tests of this file that need nothing of their own. */
-const shared = { url: "", token: "", stop: async () => {} };
-
-beforeAll(async () => {
-  const home = mkdtempSync(path.join(tmpdir(), "meanwhile-"));
-  const env = { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home };
-  const commands = [...deferral, "--commands", path.join(fixtures, "questions/commands")];
-  const child = spawn(
-    process.execPath,
-    [quickStart, executable, ...commands, "serve", "--http", "--port", "0", "--allow-anonymous"],
-    {
-      cwd: home,
-      env,
-      stdio: ["ignore", "ignore", "pipe"],
-    },
-  );
-  const exited = new Promise((resolve) => child.on("close", resolve));
-  shared.stop = async () => {
-    child.kill("SIGKILL");
-    await exited;
-    rmSync(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
-  };
-  let said = "";
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (said += text));
-  shared.url = await waitFor(
-    () => /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(said)?.[0],
-    () => `no URL was printed: ${said}`,
-  );
-  shared.token = execFileSync(process.execPath, [quickStart, executable, "token"], {
-    env,
-    cwd: home,
-    encoding: "utf8",
-  }).trim();
+const shared = shareAmongTests(async () => {
+  const server = await openServer({ in: "http", commands });
+  return { server, url: await server.url(), token: server.token(), home: temporaryFolder() };
 });
 
-afterAll(async () => {
-  await shared.stop();
-});
-
-afterEach(() => {
-  vi.unstubAllEnvs();
-});
-
-/** Types a line without a process of its own: what is real here is the server. */
-async function type(words: readonly string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const { code, printed, said } = await typeHere(words);
-  return { code, stdout: printed, stderr: said };
+/** Runs the CLI, in a home that is not the server's. */
+async function type(words: readonly string[], options: CliOptions & { readonly input?: string } = {}) {
+  const { home, token } = await shared();
+  return await runCli(words, { ...options, env: { MEANWHILE_HOME: home, THE_TOKEN: token, ...options.env } });
 }
 
 function trace() {
@@ -91,30 +39,34 @@ function trace() {
 }
 
 /** A server of 2024-11-05 that knows no tasks, and is not to be trusted. */
-const plainServer = `import { appendFileSync } from "node:fs";
-import { createInterface } from "node:readline";
-const tools = [{ name: "say", description: "Says\\u001b[2J it. Then more.", inputSchema: { type: "object", properties: { how: { type: "string", description: "In which way." } }, required: ["how"] } }];
-for await (const line of createInterface({ input: process.stdin })) {
-  const { id, method, params } = JSON.parse(line);
-  const answer = (result) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result }) + "\\n");
-  if (method === "initialize") answer({ protocolVersion: "2024-11-05", capabilities: { tools: {} }, serverInfo: { name: "pl\\u001bain", version: "0.1" } });
-  else if (method === "tools/list") answer({ tools });
-  else if (method === "tools/call") {
-    if (process.env.TRACE) appendFileSync(process.env.TRACE, "called\\n");
-    const { how } = params.arguments;
-    if (how === "die") process.exit(7);
-    answer({ content: [{ type: "text", text: "said \\u001b[31m" + how }], isError: how === "no" });
-  } else if (id !== undefined) process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32601, message: "Method not found" } }) + "\\n");
-}
-`;
+const servePlain = () =>
+  serveLines(({ method, params }) => {
+    const serverInfo = { name: "pl\x1bain", version: "0.1" };
+    if (method === "initialize")
+      return { result: { protocolVersion: "2024-11-05", capabilities: { tools: {} }, serverInfo } };
+    if (method === "tools/list") return { result: { tools: [say] } };
+    if (method !== "tools/call") return methodNotFound;
+    const { how } = params?.arguments ?? {};
+    if (how === "die") return "close";
+    return { result: { content: [{ type: "text", text: `said \x1b[31m${how}` }], isError: how === "no" } };
+  });
+const say = {
+  name: "say",
+  description: "Says\x1b[2J it. Then more.",
+  inputSchema: {
+    type: "object",
+    properties: { how: { type: "string", description: "In which way." } },
+    required: ["how"],
+  },
+};
 
 describe("a tool of a server, wherever that is", () => {
   test("at a URL: data on stdout, words beside it", async () => {
-    const { url } = shared;
+    const { url } = await shared();
     const [plain, json, quiet] = await Promise.all([
-      runMeanwhile(["call", url, "work_quick", "text=hi there"]),
-      runMeanwhile(["call", url, "work_quick", "--args", '{"text":"from JSON"}', "--json"]),
-      runMeanwhile(["call", url, "work_quick", "--input", "-", "--quiet"], { input: '{"text":"from a pipe"}' }),
+      type(["call", url, "work_quick", "text=hi there"]),
+      type(["call", url, "work_quick", "--args", '{"text":"from JSON"}', "--json"]),
+      type(["call", url, "work_quick", "--input", "-", "--quiet"], { input: '{"text":"from a pipe"}' }),
     ]);
     expect(plain).toMatchObject({
       code: 0,
@@ -125,76 +77,29 @@ describe("a tool of a server, wherever that is", () => {
     expect(quiet).toMatchObject({ code: 0, stdout: expect.stringMatching(/^text: from a pipe\n/), stderr: "" });
   });
 
-  test("behind a command line, in one word or behind --", async () => {
-    const runs = await Promise.all([
-      runMeanwhile(["call", oneWord(ownServer), "work_quick", "text=--x"]),
-      runMeanwhile(["call", "work_quick", "text=--x", "--", ...ownServer]),
-    ]);
-    for (const run of runs) expect(run).toMatchObject({ code: 0, stdout: "text: --x\nnumber: 1\n" });
-    expect(await runMeanwhile(["call", "get-sum", "a=2", "b=3", "--", ...everything])).toMatchObject({
-      code: 0,
-      stdout: "The sum of 2 and 3 is 5.\n",
-    });
-    const { file } = trace();
-    vi.stubEnv("MEANWHILE_HOME", temporaryFolder());
-    const detached = await type(["call", "work_long", `file=${file}`, "--detach", "--", ...ownServer]);
-    expect(detached).toMatchObject({ code: 0, stdout: expect.stringMatching(/^[0-9a-f-]{36}\n$/) });
-    expect(detached.stderr).toMatch(
-      /^! The server is started for this call only, and a task may end with it; a URL or a socket outlives us\.\n✓ Runs on/,
-    );
-  });
-
   test("on a socket", async () => {
+    const { server } = await shared();
     const socket = path.join(temporaryFolder(), "s.sock");
-    const children = new Set<ReturnType<typeof spawn>>();
-    const server = createServer((connection) => {
-      const child = spawn(ownServer[0] ?? "", ownServer.slice(1), {
-        stdio: ["pipe", "pipe", "ignore"],
-        env: { ...process.env, MEANWHILE_HOME: path.dirname(socket) },
-      });
-      children.add(child);
-      child.on("close", () => children.delete(child));
-      connection.pipe(child.stdin).on("error", () => {});
-      child.stdout.pipe(connection).on("error", () => {});
+    const listening = createServer((connection) => {
+      const { stdin, stdout } = server.openPipes();
+      connection.pipe(stdin);
+      stdout.pipe(connection).on("error", () => {});
     });
-    await new Promise<void>((resolve) => server.listen(socket, resolve));
-    onTestFinished(async () => {
-      server.close();
-      await waitFor(() => children.size === 0);
-    });
-    expect(await runMeanwhile(["call", `unix:${socket}`, "work_quick", "text=a"])).toMatchObject({
+    await new Promise<void>((resolve) => listening.listen(socket, resolve));
+    onTestFinished(() => void listening.close());
+    expect(await type(["call", `unix:${socket}`, "work_quick", "text=a"])).toMatchObject({
       code: 0,
-      stdout: "text: a\nnumber: 1\n",
+      stdout: expect.stringMatching(/^text: a\nnumber: \d+\n$/),
     });
-    expect(await runMeanwhile(["call", "./s.sock", "work_quik"], { cwd: path.dirname(socket) })).toMatchObject({
+    const relative = path.relative(process.cwd(), socket);
+    expect(await type(["call", relative, "work_quik"])).toMatchObject({
       code: 2,
-      stderr: "✗ There is no tool work_quik; did you mean work_quick? meanwhile tools unix:./s.sock lists them.\n",
-    });
-  });
-
-  test("of this project's own, and a task there outlives the call", async () => {
-    const cwd = writeFiles(temporaryFolder(), {
-      "meanwhile.config.json": JSON.stringify({ bundled: false, commands: [path.join(fixtures, "deferral/commands")] }),
-    });
-    const env = { MEANWHILE_HOME: temporaryFolder() };
-    const run = (...words: string[]) => runMeanwhile(words, { cwd, env });
-    onTestFinished(async () => {
-      await run("daemon", "stop");
-    });
-    const { file, open } = trace();
-    const { code, stdout, stderr } = await run("call", ".", "work_long", `file=${file}`, "--detach");
-    expect({ code, id: stdout.trim() }).toEqual({ code: 0, id: expect.stringMatching(uuid) });
-    expect(stderr).toBe(`✓ Runs on without you: meanwhile tasks result ${stdout.trim()} --wait --target .\n`);
-    open();
-    expect(await run("tasks", "result", stdout.trim(), "--wait", "--target", ".")).toMatchObject({
-      code: 0,
-      stdout: `passed: ${file}\n`,
-      stderr: "",
+      stderr: `✗ There is no tool work_quik; did you mean work_quick? meanwhile tools unix:${relative} lists them.\n`,
     });
   });
 
   test("is listed with what is known of it, and of its server", async () => {
-    const { url } = shared;
+    const { url } = await shared();
     const [table, json, old] = await Promise.all([
       type(["tools", url]),
       type(["tools", url, "--json"]),
@@ -215,7 +120,7 @@ describe("a tool of a server, wherever that is", () => {
 
 describe("a task", () => {
   test.for(["2026-07-28", "2025-11-25"])("has its story told, on stderr alone (%s)", async (revision) => {
-    const { url } = shared;
+    const { url } = await shared();
     const words = [
       "call",
       url,
@@ -255,8 +160,7 @@ describe("a task", () => {
   });
 
   test("that is left alone is found again by its id: shown, waited for, listed, cancelled", async () => {
-    const { url, token } = shared;
-    vi.stubEnv("THE_TOKEN", token);
+    const { url } = await shared();
     const reach = ["--target", url, "--token-env", "THE_TOKEN"];
     const run = (...words: string[]) => type(words);
     const [first, second] = [trace(), trace()];
@@ -303,8 +207,7 @@ describe("a task", () => {
   });
 
   test("is one for equal calls while it lives, and another with --new; one key is one run", async () => {
-    const { url, token } = shared;
-    vi.stubEnv("THE_TOKEN", token);
+    const { url } = await shared();
     const { file, open } = trace();
     const call = async (...words: string[]) =>
       (await type(["call", url, ...words, "--quiet", "--token-env", "THE_TOKEN"])).stdout;
@@ -318,7 +221,7 @@ describe("a task", () => {
   });
 
   test("that asks something says how to answer where there is no terminal, and goes on once it is answered", async () => {
-    const { url } = shared;
+    const { url } = await shared();
     const { file } = trace();
     const { code, stdout, stderr } = await type(["call", url, "ask_name", `file=${file}`]);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
@@ -350,7 +253,7 @@ describe("a task", () => {
 
 describe("how it ended is the exit code", () => {
   test("2: wrong words, and nothing was called", async () => {
-    const { url } = shared;
+    const { url } = await shared();
     const { file, read } = trace();
     const lines: [string[], RegExp][] = [
       [
@@ -370,13 +273,10 @@ describe("how it ended is the exit code", () => {
   });
 
   test("1: the tool said no, or the server could not be reached", async () => {
-    const { url } = shared;
-    const dying = `console.error("no\\x1b[31m licence"); process.exit(3)`;
-    const [failed, absent, missing, dead] = await Promise.all([
+    const { url } = await shared();
+    const [failed, absent] = await Promise.all([
       type(["call", url, "work_sync", "fail=true", "--json"]),
       type(["call", "http://127.0.0.1:1/mcp", "x"]),
-      type(["call", "there-is-no-such-program", "x"]),
-      type(["call", "x", "--", process.execPath, "-e", dying]),
     ]);
     expect(failed).toMatchObject({
       code: 1,
@@ -388,52 +288,41 @@ describe("how it ended is the exit code", () => {
       stdout: "",
       stderr: expect.stringMatching(/^✗ http:\/\/127\.0\.0\.1:1 cannot be reached[^\n]*\n$/),
     });
-    expect(missing).toMatchObject({
-      code: 1,
-      stdout: "",
-      stderr: expect.stringMatching(/^✗ The server there-is-no-such-program cannot be started[^\n]*\n$/),
-    });
-    expect(dead).toMatchObject({
-      code: 1,
-      stdout: "",
-      stderr: expect.stringMatching(/exit code 3; its last words: «no \[31m licence»\.\n$/),
-    });
   });
 
   test("124 when its time is over, 130 when it is interrupted in a pipe: the server's work is stopped", async () => {
-    const { url } = shared;
+    const { url } = await shared();
     const [late, task, call] = [trace(), trace(), trace()];
-    const following = startMeanwhile(["call", url, "work_long", `file=${task.file}`]);
-    const waiting = startMeanwhile(["call", url, "work_gated", `file=${call.file}`]);
-    await waitFor(() => /Task [0-9a-f-]{36}/.test(following.stderr()));
+    const env = { MEANWHILE_HOME: temporaryFolder() };
+    const following = startCli(["call", url, "work_long", `file=${task.file}`], { env });
+    const waiting = startCli(["call", url, "work_gated", `file=${call.file}`], { env });
+    await following.says(/Task [0-9a-f-]{36}/);
     await call.has("started");
-    for (const { child } of [following, waiting]) child.kill("SIGINT");
     for (const started of [following, waiting]) {
+      started.signal("SIGINT");
       expect(await started.exited).toBe(130);
       expect(started.stderr()).toMatch(/✗ Cancelled\.\n$/);
     }
-    // Enough for the work to begin, also on a busy machine: what has not begun needs not be stopped.
-    expect(await runMeanwhile(["call", url, "work_long", `file=${late.file}`, "--timeout", "5"])).toMatchObject({
-      code: 124,
-      stdout: "",
-      stderr: expect.stringMatching(/✗ Timed out after 5 s\.\n$/),
-    });
+    const fire = holdTimer(5_000);
+    const timed = startCli(["call", url, "work_long", `file=${late.file}`, "--timeout", "5"], { env });
+    await late.has("started");
+    fire();
+    expect(await timed.exited).toBe(124);
+    expect([timed.stdout(), timed.stderr()]).toEqual(["", expect.stringMatching(/✗ Timed out after 5 s\.\n$/)]);
     for (const { has } of [late, task, call]) await has("stopped");
   });
 });
 
 describe("a server is", () => {
   test("given its token from a variable, or a header; neither is ever shown", async () => {
-    const { url, home } = await startGuardedHttp(deferral);
-    const token = execFileSync(process.execPath, [quickStart, executable, "token"], {
-      env: { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home },
-      encoding: "utf8",
-    }).trim();
-    vi.stubEnv("THE_TOKEN", token);
+    const server = startCli(["serve", "--http", "--port", "0", ...deferral]);
+    const url = await server.says(/http:\/\/127\.0\.0\.1:\d+\/mcp/);
+    const token = (await runCli(["token"], { env: { MEANWHILE_HOME: server.home } })).stdout.trim();
+    const env = { THE_TOKEN: token };
     const [without, wrong, byVariable, byHeader, detached] = await Promise.all([
       type(["call", url, "work_quick"]),
       type(["call", url, "work_quick", "--header", "Authorization: Bearer another"]),
-      type(["call", url, "work_quick", "--token-env", "THE_TOKEN"]),
+      type(["call", url, "work_quick", "--token-env", "THE_TOKEN"], { env }),
       type(["call", url, "work_quick", "--header", `Authorization: Bearer ${token}`]),
       type(["call", url, "work_sync", "--detach", "--header", `Authorization: Bearer ${token}`]),
     ]);
@@ -459,16 +348,14 @@ describe("a server is", () => {
   });
 
   test("not asked for what it cannot do, not believed, and not obeyed", async () => {
-    const { file, read } = trace();
-    const script = path.join(writeFiles(temporaryFolder(), { "plain.mjs": plainServer }), "plain.mjs");
-    vi.stubEnv("TRACE", file);
-    const run = (...words: string[]) => type([...words, "--", process.execPath, script]);
+    const server = await servePlain();
+    const run = (verb: string, ...words: string[]) => type([verb, server.target, ...words]);
     expect(await run("call", "say", "how=x", "--detach")).toMatchObject({
       code: 1,
       stdout: "",
       stderr: "✗ This server has no tasks, so nothing would be left of the call; call it without --detach.\n",
     });
-    expect(read()).toBe("");
+    expect(server.count("tools/call")).toBe(0);
     const [missing, no, died, told, listed] = await Promise.all([
       run("call", "say"),
       run("call", "say", "how=no"),
@@ -478,7 +365,7 @@ describe("a server is", () => {
     ]);
     expect(missing).toMatchObject({ code: 2, stderr: "✗ Missing how (In which way); add how=…\n" });
     expect(no).toMatchObject({ code: 1, stdout: "", stderr: "✗ said  [31mno\n" });
-    expect(died).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("exit code 7") });
+    expect(died).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("closed the connection") });
     expect(told).toMatchObject({
       code: 0,
       stdout: "said \x1b[31mx\n",

@@ -96,11 +96,11 @@ describe("a server that does not end by itself is ended", () => {
   });
 });
 
-test("what a server says that fails at its start is shown once", async () => {
-  const script = 'console.error("Reading settings\\nError: SETTING_X is not set"); process.exit(3)';
+test("what a server says that fails at its start is shown once, without its escape sequences", async () => {
+  const script = 'console.error("Reading settings\\nError: \\x1b[31mSETTING_X is not set"); process.exit(3)';
   const { code, stderr } = await runCli(["call", "wait", "--", process.execPath, "-e", script]);
   expect(code).toBe(1);
   expect(stderr).toBe(
-    `✗ The server ${process.execPath} ended with exit code 3; its last words: «Error: SETTING_X is not set».\n  It printed before:\n  | Reading settings\n`,
+    `✗ The server ${process.execPath} ended with exit code 3; its last words: «Error:  [31mSETTING_X is not set».\n  It printed before:\n  | Reading settings\n`,
   );
 });
