@@ -1,5 +1,14 @@
 import path from "node:path";
 import { expect } from "vitest";
+import { sleep } from "../../src/clock.ts";
+import * as timed from "../fixtures/rules/commands/_timed.ts";
+import many from "../fixtures/rules/commands/ask/many.ts";
+import fail from "../fixtures/rules/commands/work/fail.ts";
+import hold from "../fixtures/rules/commands/work/hold.ts";
+import long from "../fixtures/rules/commands/work/long.ts";
+import protocol from "../fixtures/rules/commands/work/protocol.ts";
+import required from "../fixtures/rules/commands/work/required.ts";
+import { type FakeClock, settled } from "./fake-clock.ts";
 import { shareAmongTests } from "./home.ts";
 import { isEnded, taskWhen } from "./place.ts";
 import { openServer, type TestServer } from "./server.ts";
@@ -8,6 +17,32 @@ import { type Fields, type Message, takesAll, type WireClient } from "./wire.ts"
 /** Servers and clients for the rules of tasks and of progress, T1–T22 and P1–P6. */
 
 export const commands = path.resolve(import.meta.dirname, "../fixtures/rules/commands");
+
+/** Some of these commands. Those that take time take it from this clock. */
+export function commandsOn(clock: FakeClock) {
+  const onClock: timed.Sleep = (ms, signal) => sleep(clock, ms, signal);
+  return {
+    ask_many: many,
+    report_after: timed.createAfter(onClock),
+    report_odd: timed.createOdd(onClock),
+    report_steps: timed.createSteps(onClock),
+    work_fail: fail,
+    work_hold: hold,
+    work_long: long,
+    work_nap: timed.createNap(onClock),
+    work_protocol: protocol,
+    work_required: required,
+  };
+}
+
+/** A test on a server with a fake clock, which advances while the test runs. */
+export const timedTest =
+  <T extends { readonly clock: FakeClock }>(open: () => Promise<T>, run: (opened: T) => Promise<void>) =>
+  async (): Promise<void> => {
+    const opened = await open();
+    // Small steps: a call that waits for a file may not reach its host's limit meanwhile.
+    await settled(opened.clock, run(opened), 2);
+  };
 
 /** A server, and an HTTP client of each revision, both with the token of the home. */
 export interface Both<S extends TestServer = TestServer> {
