@@ -1,10 +1,10 @@
-import type { Clock } from "../clock.ts";
+import { type Clock, formatDuration } from "../clock.ts";
 import type { Logger } from "../log.ts";
 import { inspectBuiltins } from "./guard-builtins.ts";
-import { commandsSinceLastLook, listenForCommands } from "./running.ts";
+import { commandsSinceLastLook, listenForCommands, minBlockMs, running, takeBlocks } from "./running.ts";
 
 const tickMs = 250;
-const blockedMs = 1_000;
+const cure = 'isolation: "process" in its command prevents that';
 
 /** The watch of this process: its last tick, how late that was, and whether the event loop has turned since. */
 let watch: { readonly clock: Clock; tickedAt: number; lateMs: number; isSameTurn: boolean } | undefined;
@@ -17,14 +17,18 @@ let watch: { readonly clock: Clock; tickedAt: number; lateMs: number; isSameTurn
 export function arrivalTime(clock: Clock): number {
   const now = clock.monotonic();
   if (watch === undefined) return now;
-  const overdueMs = watch.clock.monotonic() - watch.tickedAt - tickMs;
-  const blockMs = Math.max(overdueMs, watch.isSameTurn ? watch.lateMs : 0);
+  const blockMs = Math.max(overdueMs(), watch.isSameTurn ? watch.lateMs : 0);
   return blockMs < tickMs ? now : now - blockMs;
+}
+
+/** How long the watch has not looked although it should have: the event loop is blocked. 0 without `watchLoop`. */
+export function overdueMs(): number {
+  return watch === undefined ? 0 : watch.clock.monotonic() - watch.tickedAt - tickMs;
 }
 
 /**
  * Logs which commands blocked the event loop, or changed what all commands share; ends when the returned function is
- * called. `onCommands` gets the names of the commands that run: when the event loop is blocked, the last names are those
+ * called. A block that made an answer too late for its host is a warning. `onCommands` gets the names of the commands that run: when the event loop is blocked, the last names are those
  * that block it.
  */
 export function watchLoop(clock: Clock, log: Logger, onCommands?: (names: readonly string[]) => void): () => void {
@@ -37,11 +41,19 @@ export function watchLoop(clock: Clock, log: Logger, onCommands?: (names: readon
     own.lateMs = now - own.tickedAt - tickMs;
     own.tickedAt = now;
     inspectBuiltins();
-    const names = commandsSinceLastLook();
-    if (own.lateMs > tickMs) noteSameTurn();
-    if (own.lateMs > blockedMs && names.length > 0) {
+    if (own.lateMs > minBlockMs) for (const run of running) run.noteBlock(own.lateMs);
+    const names = new Set(commandsSinceLastLook());
+    for (const { name, ms, lateFor } of takeBlocks()) {
+      if (lateFor === undefined) continue;
+      names.delete(name);
       log.warn(
-        `the event loop was blocked for ${Math.round(own.lateMs)} ms while ${names.join(", ")} ran; isolation: "process" keeps such a command from holding up the others`,
+        `${name} blocked the event loop for ${formatDuration(ms)}, so its answer came too late: ${lateFor.host} waits ${formatDuration(lateFor.limitMs)}; ${cure}`,
+      );
+    }
+    if (own.lateMs > tickMs) noteSameTurn();
+    if (own.lateMs > minBlockMs && names.size > 0) {
+      log.info(
+        `the event loop was blocked for ${formatDuration(own.lateMs)} while ${[...names].join(", ")} ran; ${cure}`,
       );
     }
     cancel = clock.after(tickMs, tick);

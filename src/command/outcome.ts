@@ -46,6 +46,8 @@ export interface RunRecord {
   readonly durationMs: number;
   /** Absent where there was one. */
   readonly attempts?: number;
+  /** The longest time in which it blocked the event loop. Absent where none was longer than a second. */
+  readonly blockedMs?: number;
 }
 
 /** A JSON-RPC error, for a command that ends in one. */

@@ -1,6 +1,7 @@
 import { toTimestamp } from "../clock.ts";
 import { CommandError } from "../errors.ts";
 import { AskedTime } from "./asked-time.ts";
+import { describeCauses } from "./causes.ts";
 import type { CommandLogLevel, LogLine } from "./context.ts";
 import type { JsonObject } from "./foreign.ts";
 import {
@@ -12,7 +13,6 @@ import {
   type RunMessage,
   type RunRecord,
 } from "./outcome.ts";
-import { describeCauses } from "./causes.ts";
 import { placeOf } from "./place.ts";
 import { toPlain } from "./result-json.ts";
 import type { RunOptions } from "./run.ts";
@@ -28,7 +28,8 @@ const maxLogLines = 1_000;
 /** Collects what a run says, and builds its outcome exactly once. */
 export class Recorder {
   readonly #options: RunOptions;
-  readonly #startedAt: number;
+  /** On the monotonic clock. */
+  readonly startedAt: number;
   readonly #messages: RunMessage[] = [];
   readonly #log: LogLine[] = [];
   #ended: Outcome | undefined;
@@ -38,7 +39,7 @@ export class Recorder {
 
   constructor(options: RunOptions) {
     this.#options = options;
-    this.#startedAt = options.clock.monotonic();
+    this.startedAt = options.clock.monotonic();
     this.#askedTime = new AskedTime(options.clock);
   }
 
@@ -129,7 +130,7 @@ export class Recorder {
 
   #durationMs(): number {
     const now = this.#returnedAt ?? this.#options.clock.monotonic();
-    return Math.max(0, Math.round((now - this.#startedAt - this.#askedTime.until(now)) * 1000) / 1000);
+    return Math.max(0, Math.round((now - this.startedAt - this.#askedTime.until(now)) * 1000) / 1000);
   }
 
   #facts(durationMs: number): RunRecord {

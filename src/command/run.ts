@@ -9,12 +9,13 @@ import { type ForeignTool, ServerGone } from "./foreign.ts";
 import { toForeignOutcome } from "./foreign-result.ts";
 import { allRunning, checkBuiltins } from "./guard-builtins.ts";
 import { describeArguments, unknownArguments } from "./issues.ts";
+import { overdueMs } from "./loop-watch.ts";
 import type { Outcome, RpcError } from "./outcome.ts";
 import { Recorder } from "./recorder.ts";
 import { toOutcome } from "./result.ts";
 import { toPlain } from "./result-json.ts";
 import { askAt, createContext, createRelay } from "./run-context.ts";
-import { endedNames, noteBegun, type Run, running, runs } from "./running.ts";
+import { addBlock, endedNames, minBlockMs, noteBegun, type Run, running, runs } from "./running.ts";
 import { type Validated, validate } from "./schema.ts";
 
 export interface RunOptions {
@@ -33,10 +34,21 @@ export interface RunOptions {
   /** Where the run puts, while it lives, the function that ends it: cheaper than a signal. */
   readonly stoppers?: { add(stop: (reason: Error) => void): unknown; delete(stop: (reason: Error) => void): unknown };
   readonly attempt?: number;
+  /** Since when a client waits for the answer, and how long its host lets it. */
+  readonly waiting?: WaitingClient | undefined;
   /** What earlier attempts have finished. */
   readonly steps?: Steps;
   /** Put stack traces into the result's messages. */
   readonly isDebug?: boolean;
+}
+
+export interface WaitingClient {
+  readonly host: string;
+  readonly limitMs: number;
+  /** Progress starts the time anew. */
+  readonly isExtended: boolean;
+  /** On the monotonic clock. */
+  readonly since: number;
 }
 
 /** How long a run may go on after it was told to stop before its caller is answered without it. */
@@ -89,6 +101,8 @@ class CommandRun implements Run {
   readonly #record: Recorder;
   readonly #stop = new AbortController();
   #hasReturned = false;
+  /** The longest time in which it blocked the event loop; 0 for short ones. */
+  #blockedMs = 0;
   #cancelGrace: (() => void) | undefined;
   #deadline: Deadline | undefined;
   /** How it ended before its command did. */
@@ -140,6 +154,7 @@ class CommandRun implements Run {
 
   #end(outcome: Outcome): Outcome {
     const { signals, stoppers, door } = this.#options;
+    this.noteBlock(overdueMs());
     checkBuiltins(allRunning);
     running.delete(this);
     endedNames.add(this.name);
@@ -149,7 +164,24 @@ class CommandRun implements Run {
     stoppers?.delete(this.#stopWith);
     for (const signal of signals ?? []) signal.removeEventListener("abort", this.#onAbort);
     door.finish?.();
-    return outcome;
+    return this.#blockedMs === 0 ? outcome : { ...outcome, blockedMs: this.#blockedMs };
+  }
+
+  /** What was blocked before this run began is not counted. */
+  noteBlock(ms: number): void {
+    if (ms <= minBlockMs) return;
+    const ownMs = Math.round(Math.min(ms, this.#options.clock.monotonic() - this.#record.startedAt));
+    if (ownMs <= minBlockMs) return;
+    this.#blockedMs = Math.max(this.#blockedMs, ownMs);
+    addBlock({ name: this.name, ms: ownMs, lateFor: this.#lateFor(ownMs) });
+  }
+
+  /** The host of the client that waits, if it has given up by now. */
+  #lateFor(blockedMs: number): WaitingClient | undefined {
+    const { waiting, door, clock } = this.#options;
+    if (waiting === undefined || door.isTask === true) return undefined;
+    const silentMs = waiting.isExtended ? blockedMs : clock.monotonic() - waiting.since;
+    return silentMs > waiting.limitMs ? waiting : undefined;
   }
 
   fail(error: unknown): void {

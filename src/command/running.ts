@@ -7,9 +7,40 @@ export interface Run {
   fail(error: unknown): void;
 }
 
+/** A run that has not ended. */
+interface LiveRun extends Run {
+  /** Notes that the event loop was blocked for so long until now. */
+  noteBlock(ms: number): void;
+}
+
+/** A time in which nothing but commands ran in this process. */
+export interface Block {
+  /** A command that ran in it. */
+  readonly name: string;
+  readonly ms: number;
+  /** The host that had stopped waiting for the answer of this run when the block ended. */
+  readonly lateFor: { readonly host: string; readonly limitMs: number } | undefined;
+}
+
+/** A shorter block is not named. */
+export const minBlockMs = 1_000;
+
 export const runs = new AsyncLocalStorage<Run>();
-export const running = new Set<Run>();
+export const running = new Set<LiveRun>();
 export const endedNames = new Set<string>();
+
+/** The blocks that runs have noted since the last look. */
+let blocks: Block[] = [];
+
+export function addBlock(block: Block): void {
+  blocks.push(block);
+}
+
+export function takeBlocks(): readonly Block[] {
+  const taken = blocks;
+  blocks = [];
+  return taken;
+}
 
 /** Those that run, or have begun since the last look. */
 const begunNames = new Set<string>();

@@ -8,6 +8,7 @@ import {
   type KnownDurations,
   type Outlook,
   type Summary,
+  toBlocks,
   toDurations,
   toKnown,
   toOutlook,
@@ -18,6 +19,9 @@ import type { DurationCount, TaskStore } from "./store.ts";
 
 export interface CommandStats extends KnownDurations {
   readonly command: string;
+  /** How many runs blocked the event loop for more than a second. Absent where none did. */
+  readonly blockedRuns?: number;
+  readonly longestBlockMs?: number;
 }
 
 const flushMs = 10_000;
@@ -94,6 +98,12 @@ export class History {
     this.#flushLater();
   }
 
+  /** Remembers a run that blocked the event loop. */
+  addBlock(command: string, ms: number): void {
+    this.#count(this.#of(command), "block", ms);
+    this.#flushLater();
+  }
+
   /** Writes what was added; one write at a time, so that nothing is under way when the last has resolved. */
   flush(): Promise<void> {
     this.#cancelFlush?.();
@@ -161,6 +171,7 @@ export class History {
     return [...Map.groupBy(all, (count) => count.command.slice(this.#prefix.length))].map(([command, counts]) => ({
       command,
       ...toDurations(counts),
+      ...toBlocks(counts),
     }));
   }
 
@@ -169,7 +180,12 @@ export class History {
     const all = await this.#all();
     return [...Map.groupBy(all, ({ command }) => command)].map(([key, counts]) => {
       const at = key.indexOf("/");
-      return { project: key.slice(0, Math.max(0, at)), command: key.slice(at + 1), ...toDurations(counts) };
+      return {
+        project: key.slice(0, Math.max(0, at)),
+        command: key.slice(at + 1),
+        ...toDurations(counts),
+        ...toBlocks(counts),
+      };
     });
   }
 
@@ -233,7 +249,7 @@ export class History {
   }
 }
 
-const kinds: readonly DurationCount["kind"][] = ["time", "rate", "scale"];
+const kinds: readonly DurationCount["kind"][] = ["time", "rate", "scale", "block"];
 
 /**
  * By what an author's estimate has to be multiplied. Of a short run start-up is all there is to see, which says nothing

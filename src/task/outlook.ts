@@ -71,6 +71,13 @@ export function toDurations(counts: readonly DurationCount[]): KnownDurations {
   return { runs: totalOf(times), p50Ms, p95Ms, p99Ms };
 }
 
+/** How often the event loop was blocked, and for how long at most; nothing where it never was. */
+export function toBlocks(counts: readonly DurationCount[]): { blockedRuns?: number; longestBlockMs?: number } {
+  const blocks = counts.filter((count) => count.kind === "block");
+  const longestBlockMs = quantile(blocks, 1);
+  return longestBlockMs === undefined ? {} : { blockedRuns: totalOf(blocks), longestBlockMs };
+}
+
 export function toSummary(counts: readonly DurationCount[]): Summary {
   const rates = counts.filter((count) => count.kind === "rate");
   const scales = counts.filter((count) => count.kind === "scale");

@@ -4,8 +4,9 @@ import type { CatalogEntry } from "../command/catalog.ts";
 import type { Door, Origin, Steps } from "../command/context.ts";
 import type { Outcome } from "../command/outcome.ts";
 import { runWithRetries } from "../command/retries.ts";
-import { type RunOptions, runCommand } from "../command/run.ts";
+import { type RunOptions, runCommand, type WaitingClient } from "../command/run.ts";
 import { CommandError, isStoreError } from "../errors.ts";
+import type { HostLimit } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
 import { authorsEstimate } from "./authors-estimate.ts";
 import type { History } from "./history.ts";
@@ -28,6 +29,11 @@ interface Subject {
   readonly input: unknown;
   readonly caller: string;
   readonly origin: Origin;
+  /** What the host of a client that waits does with a slow call. */
+  readonly limit?: HostLimit & { readonly host: string };
+  /** When the request of that client arrived, on the monotonic clock. */
+  readonly arrivedAt?: number | undefined;
+  readonly progressToken?: string | number | undefined;
 }
 
 /** Where what a run says and does goes. */
@@ -77,6 +83,7 @@ export class Runner {
       steps,
       attempt,
       stoppers: this,
+      waiting: this.#waiting,
     };
     if (elsewhere === undefined) return runCommand(entry.command, input, options);
     return elsewhere(entry, input, { ...options, signals: [this.#stopSignal] })
@@ -85,6 +92,13 @@ export class Runner {
         door.finish?.();
         return withSentence(outcome, clock.now());
       });
+  }
+
+  get #waiting(): WaitingClient | undefined {
+    const { limit, arrivedAt, progressToken } = this.#subject;
+    if (limit?.limitMs === undefined || arrivedAt === undefined) return undefined;
+    const { host, limitMs, isExtended } = limit;
+    return { host, limitMs, isExtended: isExtended && progressToken !== undefined, since: arrivedAt };
   }
 
   /** The same, and again after a failure as the command's `retry` says. `onRetry` hears of each failed attempt. */
@@ -144,8 +158,10 @@ export class Runner {
     }
   }
 
-  /** How long it took counts for the next estimate. */
+  /** How long it took counts for the next estimate; how long it blocked the event loop is shown. */
   remember(outcome: Outcome): void {
+    if (this.#entry !== undefined && outcome.blockedMs !== undefined)
+      this.#options.history.addBlock(this.#entry.toolName, outcome.blockedMs);
     if (outcome.ending !== "completed" || this.#entry === undefined) return;
     const { home, config, history } = this.#options;
     const { input, origin } = this.#subject;

@@ -103,8 +103,11 @@ export interface ClaimShares {
 /** One bucket of a command's durations, see quantiles.ts. */
 export interface DurationCount {
   readonly command: string;
-  /** How long runs took; how long a unit of their work took; or how far off their author's estimates were. */
-  readonly kind: "time" | "rate" | "scale";
+  /**
+   * How long runs took; how long a unit of their work took; how far off their author's estimates were; or how long runs
+   * blocked the event loop.
+   */
+  readonly kind: "time" | "rate" | "scale" | "block";
   readonly bucket: number;
   readonly count: number;
 }

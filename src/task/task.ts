@@ -72,6 +72,8 @@ interface AnyOutcome {
   readonly durationMs: number;
   /** Absent where there was one. */
   readonly attempts?: number;
+  /** The longest time in which it blocked the event loop. Absent where none was longer than a second. */
+  readonly blockedMs?: number;
 }
 
 export interface CompletedOutcome extends AnyOutcome {

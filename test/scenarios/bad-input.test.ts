@@ -243,7 +243,7 @@ describe("over MCP", () => {
     const spy = vi.spyOn(systemClock, "monotonic").mockImplementation(() => monotonic() + 2_000);
     onTestFinished(() => spy.mockRestore());
     await wire.server.says(
-      /the event loop was blocked for \d+ ms while [^;]*bad_endless ran; isolation: \\"process\\"/,
+      /the event loop was blocked for [\d.]+ s while [^;]*bad_endless ran; isolation: \\"process\\"/,
     );
     wire.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: "blocks" } });
     await wire.works();

@@ -55,14 +55,21 @@ export function tokenTable(all: readonly TokenProgress[]): string {
 }
 
 export function statsTable(stats: readonly CommandStats[], width?: number): string {
-  const rows = stats.map((item) => [
-    item.command,
-    String(item.runs),
-    formatDuration(item.p50Ms),
-    formatDuration(item.p95Ms),
-    formatDuration(item.p99Ms),
+  const hasBlocks = stats.some(({ longestBlockMs }) => longestBlockMs !== undefined);
+  const rows = stats.map(({ command, runs, p50Ms, p95Ms, p99Ms, longestBlockMs }) => [
+    command,
+    String(runs),
+    ...[p50Ms, p95Ms, p99Ms].map(formatDuration),
+    ...(hasBlocks ? [longestBlockMs === undefined ? "-" : formatDuration(longestBlockMs)] : []),
   ]);
-  return toColumns([["Command", "Runs", "p50", "p95", "p99"], ...rows], width);
+  return toColumns([["Command", "Runs", "p50", "p95", "p99", ...(hasBlocks ? ["Blocked"] : [])], ...rows], width);
+}
+
+/** What to do about commands that block the event loop; empty where none does. */
+export function blockedHint(stats: readonly CommandStats[]): string {
+  const names = stats.flatMap(({ command, blockedRuns }) => (blockedRuns === undefined ? [] : [command]));
+  if (names.length === 0) return "";
+  return `${names.join(", ")} ${names.length === 1 ? "blocks" : "block"} the event loop (Blocked: longest time), so other calls wait. isolation: "process" in the command prevents that.`;
 }
 
 function ageOf(task: Task, now: number): string {
@@ -100,12 +107,17 @@ export function describeTask(task: Task): Record<string, unknown> {
           })),
     attempts: outcome?.attempts ?? task.attempts,
     crashes: task.crashes,
+    eventLoopBlocked: isTerminal(task) ? describeBlock(task.outcome.blockedMs) : undefined,
     ...(!isTerminal(task) && task.lease !== undefined && { worker: describeWorker(task.lease.worker) }),
     createdAt: at(task.createdAt),
     startedAt: at(task.startedAt),
     updatedAt: at(task.updatedAt),
     ...(isTerminal(task) && { finishedAt: at(task.finishedAt), keptUntil: at(task.expiresAt) }),
   };
+}
+
+function describeBlock(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : `for ${formatDuration(ms)}; isolation: "process" in its command prevents that`;
 }
 
 const secretNames =

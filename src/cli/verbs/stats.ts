@@ -5,7 +5,7 @@ import type { CommandStats } from "../../task/history.ts";
 import { flag } from "../completion/grammar.ts";
 import { jsonFlag } from "../flags.ts";
 import { widthFor } from "../screens/layout.ts";
-import { statsTable } from "../screens/tasks-view.ts";
+import { blockedHint, statsTable } from "../screens/tasks-view.ts";
 import { clean } from "../terminal.ts";
 import type { Verb } from "../verb.ts";
 
@@ -35,6 +35,8 @@ export const verb: Verb = {
     else
       for (const [project, items] of Map.groupBy(stats, (item) => item.project))
         terminal.print(toGroup(project, items, widthFor(terminal)));
+    const hint = options.json === true ? "" : blockedHint(stats);
+    if (hint !== "") terminal.say(`${terminal.colors.yellow("!")} ${hint}\n`);
     return Exit.Ok;
   },
 };

@@ -1,0 +1,134 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import { defineCommand } from "../../src/command/command.ts";
+import { watchLoop } from "../../src/command/loop-watch.ts";
+import type { Logger } from "../../src/log.ts";
+import { runCli } from "../helpers/cli.ts";
+import { FakeClock, settled, turns } from "../helpers/fake-clock.ts";
+import { openServer } from "../helpers/server.ts";
+import { handleOf } from "../helpers/wire.ts";
+
+/** A clock whose time also passes without its timers, as while a command blocks the event loop. */
+class BlockableClock extends FakeClock {
+  #blockedMs = 0;
+
+  constructor() {
+    super(Date.now());
+  }
+
+  override now(): number {
+    return super.now() + this.#blockedMs;
+  }
+
+  override monotonic(): number {
+    return super.monotonic() + this.#blockedMs;
+  }
+
+  block(ms: number): void {
+    this.#blockedMs += ms;
+  }
+}
+
+/** A host that gives up after 8 s. */
+const config = { hosts: { "my-host": { limitSeconds: 8 } } };
+const cure = 'isolation: "process" in its command prevents that';
+
+/** A server with a command that blocks the event loop, and what its log says. */
+async function open() {
+  const clock = new BlockableClock();
+  const lines: { level: string; text: string }[] = [];
+  const at = (level: string) => (text: string) => void lines.push({ level, text });
+  const log = { debug: () => {}, info: at("info"), warn: at("warn"), error: at("error") } as unknown as Logger;
+  onTestFinished(watchLoop(clock, log));
+  const work = defineCommand({
+    summary: "Block the event loop",
+    effects: "read",
+    input: z.object({ ms: z.number(), waits: z.boolean() }),
+    async run({ ms, waits }) {
+      if (waits) await new Promise<void>((resolve) => void clock.after(10_000, resolve));
+      clock.block(ms);
+      return {};
+    },
+  });
+  const server = await openServer({ in: "memory", commands: { work }, config, clock, store: "sqlite" });
+  const client = await server.client({ revision: "2025-06-18", name: "my-host", capabilities: {} });
+  const tick = async () => {
+    clock.advance(250);
+    await turns();
+    return lines.filter(({ text }) => text.includes("blocked"));
+  };
+  const call = (ms: number, waits = false) => settled(clock, client.call("work", { ms, waits }));
+  const cli = async (...words: string[]) => {
+    await server.close();
+    return await runCli(words, { cwd: server.cwd, env: { MEANWHILE_HOME: server.home } });
+  };
+  return { clock, client, call, tick, cli };
+}
+
+describe("a command that blocks the event loop is named with the seconds and the cure", () => {
+  test("in the log", async () => {
+    const { call, tick } = await open();
+    await call(3_000);
+    expect(await tick()).toEqual([
+      {
+        level: "info",
+        text: expect.stringMatching(`^the event loop was blocked for 3.\\d s while work ran; ${cure}$`),
+      },
+    ]);
+    await call(500);
+    expect(await tick()).toHaveLength(1);
+  });
+
+  test("as a warning, if its host had given up by then", async () => {
+    const { call, tick } = await open();
+    await call(9_000);
+    expect(await tick()).toEqual([
+      {
+        level: "warn",
+        text: expect.stringMatching(
+          `^work blocked the event loop for 8\\.[89] s, so its answer came too late: my-host waits 8.0 s; ${cure}$`,
+        ),
+      },
+    ]);
+  });
+
+  test("without a warning, if its client had got a handle before", async () => {
+    const { clock, call, tick } = await open();
+    expect(handleOf(await call(9_000, true)).status).toBe("working");
+    clock.advance(5_000);
+    await turns();
+    expect((await tick()).map(({ level }) => level)).toEqual(["info"]);
+  });
+
+  test("in `tasks show`", async () => {
+    const { clock, client, call, cli } = await open();
+    const { job_id } = handleOf(await call(2_000, true));
+    clock.advance(5_000);
+    await settled(clock, client.call("task_result", { job_id }));
+    const shown = await cli("tasks", "show", job_id);
+    expect(shown.stdout).toMatch(new RegExp(`^eventLoopBlocked: 'for (1\\.[89]|2\\.0) s; ${cure}'$`, "m"));
+  });
+
+  test("in `stats`", async () => {
+    const { call, cli } = await open();
+    await call(2_000);
+    await call(3_000);
+    const stats = await cli("stats", "--all");
+    expect(stats.stdout).toMatch(/^Command +Runs +p50 +p95 +p99 +Blocked$/m);
+    expect(stats.stdout).toMatch(/^work +2 .* (2\.[789]|3\.0) s$/m);
+    expect(stats.stderr).toContain(
+      'work blocks the event loop (Blocked: longest time), so other calls wait. isolation: "process" in the command prevents that.',
+    );
+  });
+
+  test("with its numbers in `stats --json`", async () => {
+    const { call, cli } = await open();
+    await call(2_000);
+    await call(20);
+    const [stats] = JSON.parse((await cli("stats", "--all", "--json")).stdout) as { longestBlockMs: number }[];
+    expect(stats).toMatchObject({ command: "work", runs: 2, blockedRuns: 1 });
+    // The watch looks every 250 ms, so a block is known to within that.
+    expect(stats?.longestBlockMs).toBeGreaterThan(1_700);
+    expect(stats?.longestBlockMs).toBeLessThan(2_050);
+  });
+});
