@@ -1,4 +1,4 @@
-import { messageOf } from "../errors.ts";
+import { messageOf, RuntimeError } from "../errors.ts";
 import { describePlace, placeOf } from "./place.ts";
 
 const maxCauses = 10;
@@ -11,14 +11,19 @@ const maxChars = 2_000;
 export function describeCauses(error: unknown, { withPlace }: { readonly withPlace: boolean }): string | undefined {
   const place = withPlace ? firstPlace(error) : undefined;
   const causes = chainOf(error);
-  if (causes.length === 1 && place === undefined) return undefined;
+  if (causes.length <= 1 && place === undefined) return undefined;
   const lines = causes.map((cause, at) => `${at === 0 ? "" : "caused by "}${describe(cause)}`);
   return [...lines, ...(place === undefined ? [] : [`at ${place}`])].join("\n");
 }
 
+/** Ends before an error that is for the operator: it names paths, and stands in the log. */
 function chainOf(error: unknown): unknown[] {
   const chain: unknown[] = [];
-  for (let next = error; next != null && chain.length < maxCauses && !chain.includes(next); next = causeOf(next))
+  for (
+    let next = error;
+    next != null && !(next instanceof RuntimeError) && chain.length < maxCauses && !chain.includes(next);
+    next = causeOf(next)
+  )
     chain.push(next);
   return chain;
 }
