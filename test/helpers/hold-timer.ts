@@ -1,7 +1,7 @@
 import { onTestFinished, vi } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 
-/** Until the test ends, timers of exactly `ms` fire when the returned function is called, and not by themselves. */
+/** Timers of exactly `ms` fire when the returned function is called, and not before; later ones are as always. */
 export function holdTimer(ms: number): () => void {
   const after = systemClock.after.bind(systemClock);
   const held = new Set<() => void>();
@@ -12,6 +12,7 @@ export function holdTimer(ms: number): () => void {
   });
   onTestFinished(() => spy.mockRestore());
   return () => {
+    spy.mockRestore();
     for (const callback of held) callback();
   };
 }

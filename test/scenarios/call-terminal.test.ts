@@ -2,12 +2,16 @@ import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
+import { keys, runCli, startScreen } from "../helpers/cli.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { serveHttpHere } from "../helpers/in-process.ts";
-import { runMeanwhile, waitFor } from "../helpers/meanwhile.ts";
-import { keys, openScreen } from "../helpers/screen.ts";
+import { serveLines } from "../helpers/line-server.ts";
+import { passTimeQuickly } from "../helpers/quick-time.ts";
+import { waitFor } from "../helpers/wait-for.ts";
 
-/** `meanwhile call` at a real terminal: a pseudo-terminal of 80 × 24, made by script(1). */
+/** `meanwhile call` at a terminal of 80 × 24. */
+
+passTimeQuickly();
 
 const slow = `import { appendFileSync, existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -82,7 +86,7 @@ const bar = /━{6}─{18}\s+25% {2}Page 1 of 4 {2}about \d+ s left/;
 describe("a slow tool at a terminal", () => {
   test("shows a bar with the time left, no line of it wider than the screen; Ctrl-C asks, and cancels the task", async () => {
     const { url, file, hasTrace } = await startServer();
-    const { drawn, sees, press, exited, data } = openScreen(["call", url, "print_pages", `file=${file}`]);
+    const { drawn, sees, press, exited, data } = startScreen(["call", url, "print_pages", `file=${file}`]);
     await sees(bar);
     await sees(/Task [0-9a-f-]{36}/);
     press(ctrlC);
@@ -100,7 +104,7 @@ describe("a slow tool at a terminal", () => {
 
   test("can be left alone: it goes on, and the words on the screen bring its result", async () => {
     const { url, file, traces } = await startServer();
-    const { drawn, sees, press, exited } = openScreen(["call", url, "print_pages", `file=${file}`, "--async"]);
+    const { drawn, sees, press, exited } = startScreen(["call", url, "print_pages", `file=${file}`, "--async"]);
     await sees(/✓ Task created: [0-9a-f-]{36}/);
     await sees(/\[\d+\.\ds\] working - Page 1 of 4/);
     await sees(bar);
@@ -113,13 +117,13 @@ describe("a slow tool at a terminal", () => {
     expect(words, drawn()).toContain(url);
     expect(traces()).toBe("started\n");
     writeFileSync(`${file}.go`, "");
-    expect(await runMeanwhile(words.split(" "))).toMatchObject({ code: 0, stdout: `passed: ${file}\n`, stderr: "" });
+    expect(await runCli(words.split(" "))).toMatchObject({ code: 0, stdout: `passed: ${file}\n`, stderr: "" });
     expect(traces()).toBe("started\nended\n");
   });
 
   test("goes on when one stays, to its result; the question has the screen for itself", async () => {
     const { url, file, hasTrace } = await startServer();
-    const { drawn, sees, press, exited, data } = openScreen(["call", url, "print_pages", `file=${file}`, "--async"]);
+    const { drawn, sees, press, exited, data } = startScreen(["call", url, "print_pages", `file=${file}`, "--async"]);
     await sees(/working - Page 1 of 4/);
     await sees(bar);
     press(ctrlC);
@@ -137,7 +141,7 @@ describe("a slow tool at a terminal", () => {
 
   test("goes on after Esc, which may be half of an arrow key over a slow line; a second Ctrl-C is meant", async () => {
     const { url, file, hasTrace, traces } = await startServer();
-    const { drawn, sees, press, exited } = openScreen(["call", url, "print_pages", `file=${file}`]);
+    const { drawn, sees, press, exited } = startScreen(["call", url, "print_pages", `file=${file}`]);
     await sees(bar);
     press(ctrlC);
     await sees(/Leave how\?/);
@@ -155,25 +159,25 @@ describe("a slow tool at a terminal", () => {
   test("that is only watched goes on: Ctrl-C asks nothing, leaves, and leaves its question open", async () => {
     const { url, file, traces } = await startServer();
     const detach = async (...words: string[]) =>
-      (await runMeanwhile(["call", url, ...words, "--detach", "--quiet"])).stdout.trim();
+      (await runCli(["call", url, ...words, "--detach", "--quiet"])).stdout.trim();
     const [pages, asking] = await Promise.all([detach("print_pages", `file=${file}`), detach("ask_name")]);
-    const watched = openScreen(["tasks", "watch", pages, "--target", url]);
+    const watched = startScreen(["tasks", "watch", pages, "--target", url]);
     await watched.sees(bar);
     watched.press(ctrlC);
     expect(await watched.exited).toBe(0);
     expect(watched.drawn()).toContain("It keeps running: meanwhile tasks watch");
     expect(watched.drawn()).not.toContain("Leave how?");
-    const asked = openScreen(["tasks", "watch", asking, "--target", url]);
+    const asked = startScreen(["tasks", "watch", asking, "--target", url]);
     await asked.sees(/What is your name\?/);
     asked.press(ctrlC);
     expect(await asked.exited).toBe(0);
-    expect(await runMeanwhile(["tasks", "answer", asking, "name=Ada", "--target", url])).toMatchObject({ code: 0 });
+    expect(await runCli(["tasks", "answer", asking, "name=Ada", "--target", url])).toMatchObject({ code: 0 });
     expect(traces()).toBe("started\n");
   });
 
   test("that is no task is cancelled by Ctrl-C at once", async () => {
     const { url, file, hasTrace } = await startServer();
-    const { drawn, sees, press, exited } = openScreen(["call", url, "print_plain", `file=${file}`]);
+    const { drawn, sees, press, exited } = startScreen(["call", url, "print_plain", `file=${file}`]);
     await sees(bar);
     press(ctrlC);
     expect(await exited).toBe(130);
@@ -182,19 +186,17 @@ describe("a slow tool at a terminal", () => {
   });
 
   test("that takes its time to be reached is said to be waited for, and then no more", async () => {
-    const go = path.join(temporaryFolder(), "go");
-    const lateServer = `const wait = setInterval(() => { if (!require("node:fs").existsSync(${JSON.stringify(go)})) return; clearInterval(wait); process.exit(5); }, 20)`;
-    const { drawn, sees, exited } = openScreen(["call", "tool", "--", process.execPath, "-e", lateServer]);
+    const server = await serveLines(() => undefined);
+    const { drawn, sees, exited } = startScreen(["call", server.target, "tool"]);
     await sees(/Connecting to /);
-    writeFileSync(go, "");
     expect(await exited).toBe(1);
     expect(drawn().slice(drawn().lastIndexOf("\x1b[2K")), "the line is taken away").not.toContain("Connecting");
-    expect(drawn()).toContain("ended with exit code 5");
+    expect(drawn()).toContain("✗ The server did not begin to talk within 30 s.");
   });
 
   test("asks its questions there", async () => {
     const { url } = await startServer();
-    const { sees, press, exited, data } = openScreen(["call", url, "ask_name"]);
+    const { sees, press, exited, data } = startScreen(["call", url, "ask_name"]);
     await sees(/What is your name\?/);
     press(`Ada${enter}`);
     expect(await exited).toBe(0);
