@@ -1,5 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 import type { GuardedProcess } from "../command/process-guard.ts";
+import type { DaemonPlace } from "../daemon/front.ts";
 import type { ProcessEnvironment } from "../paths.ts";
 import type { StopSignal } from "../system/on-stop.ts";
 import type { System } from "../system/system.ts";
@@ -30,6 +31,8 @@ export interface ProcessContext {
   readonly guarded: GuardedProcess;
   /** Starts this program with these words as a process that outlives this one and writes to a log file. */
   startInBackground(words: readonly string[], logFile: string): void;
+  /** Starts a daemon with these flags. Default: in a process of its own. */
+  readonly launch?: DaemonPlace["launch"];
 }
 
 export type InputStream = Readable & { readonly isTTY?: boolean };

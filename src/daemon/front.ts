@@ -45,7 +45,7 @@ export interface DaemonPlace {
   readonly cwd: string;
   readonly env: ProcessEnvironment;
   /** Starts a daemon with these flags. Default: in a process of its own. */
-  readonly launch?: (flags: ProjectFlags, address: DaemonAddress) => Launched;
+  readonly launch?: ((flags: ProjectFlags, address: DaemonAddress) => Launched) | undefined;
 }
 
 /** What a stdio proxy has of its process. */

@@ -28,6 +28,8 @@ export interface CliOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** The streams are a terminal of this size: stdin and stderr, and stdout where `isDataShown`. */
   readonly screen?: Screen;
+  /** Starts a daemon. Default: in a process of its own. */
+  readonly launch?: ProcessContext["launch"];
 }
 
 interface Screen {
@@ -78,6 +80,7 @@ export function startCli(words: readonly string[], options: CliOptions = {}): St
     cwd: options.cwd ?? temporaryFolder(),
     env: { ...process.env, MEANWHILE_HOME: home, ...options.env },
     screen: options.screen,
+    launch: options.launch,
   });
   cleanUp(() => run.end());
   const { stdout, stderr, stdin } = run;
@@ -157,6 +160,7 @@ interface RunOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly screen?: Screen | undefined;
   readonly logFile?: string | undefined;
+  readonly launch?: ProcessContext["launch"] | undefined;
 }
 
 /** One run with the process that it sees. */
@@ -172,7 +176,7 @@ class CliRun {
   readonly exited: Promise<number>;
   readonly #children: CliRun[] = [];
 
-  constructor(argv: readonly string[], { cwd, env, screen, logFile }: RunOptions) {
+  constructor(argv: readonly string[], { cwd, env, screen, logFile, launch }: RunOptions) {
     this.cwd = cwd;
     this.env = Object.fromEntries(
       Object.entries(env).filter((pair): pair is [string, string] => pair[1] !== undefined),
@@ -196,7 +200,7 @@ class CliRun {
         throw new Error(`process.exit(${code}) was called`);
       },
     }) as GuardedProcess;
-    const context = this.#context(argv, end);
+    const context = { ...this.#context(argv, end), ...(launch !== undefined && { launch }) };
     // What is read and every signal belong to the run, whoever writes or sends it.
     for (const emitter of [this.stdin, this.signals] as const) bindEmitter(emitter, this);
     // Files in temporary folders may have changed since the last run, as a process of its own would see.

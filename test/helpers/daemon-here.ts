@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { appendFileSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -7,12 +8,16 @@ import { forgetModules } from "../../src/command/load.ts";
 import { Daemon, takeStart, toReport } from "../../src/daemon/daemon.ts";
 import { addressOf, type ProxyContext, proxyStdio, readFrontWords } from "../../src/daemon/front.ts";
 import type { DaemonAddress, Launched } from "../../src/daemon/reach/start.ts";
+import { type DaemonRecord, readRecords } from "../../src/daemon/record.ts";
 import { messageOf } from "../../src/errors.ts";
+import { homeAt } from "../../src/paths.ts";
 import type { ProjectFlags } from "../../src/project/project.ts";
 import type { RuntimeParts } from "../../src/runtime/runtime.ts";
+import { type CliResult, runCli, type StartedCli, startCli } from "./cli.ts";
 import { ownCommands } from "./daemon.ts";
 import { cleanUp, temporaryFolder, writeFiles } from "./home.ts";
 import type { Pipes } from "./server.ts";
+import { waitFor } from "./wait-for.ts";
 import { overStreams, WireClient, type WireOptions } from "./wire.ts";
 
 /** Higher than any process ID of Linux, macOS or Windows that a test meets: no process has it. */
@@ -58,6 +63,7 @@ export class DaemonHomeHere {
   readonly #parts: RuntimeParts;
   readonly #running = new Set<Daemon>();
   readonly #starting = new Set<Promise<unknown>>();
+  readonly #outside = AsyncLocalStorage.snapshot();
 
   constructor({ config, env = {}, parts = {}, home, cwd }: DaemonHomeOptions = {}) {
     const folder = temporaryFolder();
@@ -124,8 +130,40 @@ export class DaemonHomeHere {
     return {
       cwd,
       env: { ...this.#env, ...env },
-      launch: (flags: ProjectFlags, address: DaemonAddress) => this.#launch(flags, address),
+      // What starts a daemon is not what the daemon belongs to.
+      launch: (flags: ProjectFlags, address: DaemonAddress) => this.#outside(() => this.#launch(flags, address)),
     };
+  }
+
+  /** Runs `meanwhile` here with these words to its end. The daemons that it starts run in the test's process. */
+  async run(words: readonly string[], place: Pick<ProxyOptions, "cwd" | "env"> = {}): Promise<CliResult> {
+    return await runCli(words, this.place(place));
+  }
+
+  /** Starts the same. */
+  startCli(words: readonly string[], place: Pick<ProxyOptions, "cwd" | "env"> = {}): StartedCli {
+    return startCli(words, this.place(place));
+  }
+
+  /** The same with the commands in test/fixtures. */
+  async terminal(...words: string[]): Promise<CliResult> {
+    return await this.run([...ownCommands, ...words]);
+  }
+
+  /** The daemons that can be reached: those that have a record. */
+  records(): readonly DaemonRecord[] {
+    return [...readRecords(homeAt({ MEANWHILE_HOME: this.home })).values()];
+  }
+
+  /** Resolves with another daemon than `before`, as soon as it can be reached. */
+  async nextDaemon(before: Daemon): Promise<Daemon> {
+    return await waitFor(
+      () =>
+        this.daemons.find(
+          (daemon) => daemon.pid !== before.pid && this.records().some(({ pid }) => pid === daemon.pid),
+        ),
+      () => `no daemon came after ${before.pid}`,
+    );
   }
 
   /** Ends every daemon as a crash does. */

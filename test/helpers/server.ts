@@ -123,6 +123,8 @@ export interface LocalServer extends TestServer {
   engine(): Promise<Engine>;
   readonly settings: Settings;
   openPipes(): Pipes;
+  /** Shuts down as for a SIGTERM, and resolves when the server has ended. Does not advance a fake clock. */
+  stop(graceMs: number): Promise<void>;
 }
 
 /** A server behind a daemon in the test's process. It has no HTTP endpoint. */
@@ -218,16 +220,23 @@ async function openLocal(options: LocalOptions & Folders, usual: Transport): Pro
     };
     return { stdin, stdout, close };
   };
-  let closing: Promise<unknown> | undefined;
-  const close = async () => {
-    closing ??= wait(runtime.close(0), 1_000).then(async () => await (await http)?.close());
-    await closing;
-  };
+  let closing: Promise<void> | undefined;
+  const stop = (graceMs: number) => (closing ??= runtime.close(graceMs).then(async () => await (await http)?.close()));
+  const close = async () => await wait(stop(0), 1_000);
   cleanUp(close);
   const facts = { home, cwd, token, url, close };
   const target = async ({ over = usual, ...who }: ClientOptions = {}): Promise<Target> =>
     over === "stdio" ? { pipes: openPipes() } : { url: await url(), headers: headersOf(who, token) };
-  return { ...facts, target, runtime, settings, openPipes, client: connecting(target, { wait }), engine: () => opened };
+  return {
+    ...facts,
+    target,
+    runtime,
+    settings,
+    openPipes,
+    stop,
+    client: connecting(target, { wait }),
+    engine: () => opened,
+  };
 }
 
 async function openDaemon(options: Places["daemon"]["options"] & Folders): Promise<DaemonServer> {

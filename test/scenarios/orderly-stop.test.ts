@@ -1,21 +1,18 @@
 import path from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
-import { DaemonHome, dataOf, isRunning, kill } from "../helpers/daemon.ts";
-import { runMeanwhile, startGuardedHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { describe, expect, test } from "vitest";
+import { startHttpHere } from "../helpers/cli.ts";
+import { dataOf } from "../helpers/daemon.ts";
+import { DaemonHomeHere } from "../helpers/daemon-here.ts";
+import { FakeClock, settled } from "../helpers/fake-clock.ts";
+import { cleanUp, temporaryFolder } from "../helpers/home.ts";
 import { gate, kindOf, taskIdOf } from "../helpers/project.ts";
-import {
-  type Message,
-  overHttp,
-  overPipes,
-  type Result,
-  resultOf,
-  WireClient,
-  type WireOptions,
-} from "../helpers/wire.ts";
+import { type LocalServer, openServer } from "../helpers/server.ts";
+import { waitFor } from "../helpers/wait-for.ts";
+import { type Message, overHttp, type Result, resultOf, WireClient, type WireOptions } from "../helpers/wire.ts";
 
 /**
- * A process that is told to stop loses nothing: who waits is told where its call went, and work that is safe goes on in
- * the next one.
+ * A server that is told to stop loses nothing: each waiting client is told where its call went, and work that is safe
+ * goes on in the next server.
  */
 
 const folder = path.resolve(import.meta.dirname, "../fixtures/stop/commands");
@@ -25,7 +22,7 @@ const modern: WireOptions = {
   revision: "2026-07-28",
   capabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } },
 };
-/** Long enough for what is let go to end, on a busy machine too; what is not let go uses all of it. */
+/** What is let go ends within it; what is not let go uses all of it. */
 const graceSeconds = 20;
 const safe = ["stop_read", "stop_again", "stop_retried"] as const;
 
@@ -40,9 +37,10 @@ interface Flying {
 
 /** Where a server is started, told to stop, and started again. */
 interface Stage {
+  readonly clock: FakeClock;
   connect(options: WireOptions): Promise<WireClient>;
-  /** Resolves when it has heard it; `ended`, when its process is gone. */
-  stop(): Promise<{ readonly ended: Promise<void> }>;
+  /** Resolves when the server shuts down; the function that it returns waits until the server has ended. */
+  stop(): Promise<() => Promise<void>>;
   next(): Promise<void>;
 }
 
@@ -54,9 +52,13 @@ async function startCall(client: WireClient, tool: string): Promise<Flying> {
 }
 
 /** The task behind an answer, as it is when it has ended, whichever way its client asks. */
-async function endOf(client: WireClient, taskId: string): Promise<{ ending: "completed" | "failed"; text: string }> {
+async function endOf(
+  client: WireClient,
+  taskId: string,
+  clock: FakeClock,
+): Promise<{ ending: "completed" | "failed"; text: string }> {
   return await waitFor(async () => {
-    const result = await client.call("task_result", { job_id: taskId });
+    const result = await settled(clock, client.call("task_result", { job_id: taskId }));
     if (kindOf(result) === "handle") return undefined;
     return {
       ending: result.isError === true ? ("failed" as const) : ("completed" as const),
@@ -67,6 +69,7 @@ async function endOf(client: WireClient, taskId: string): Promise<{ ending: "com
 
 /** Twenty calls, safe and not, plain and with tasks; half of what must not be run twice ends in its grace. */
 async function stopWithTwenty(stage: Stage): Promise<void> {
+  const { clock } = stage;
   const clients = await Promise.all([plain, modern, plain, modern].map((options) => stage.connect(options)));
   const tools = Array.from({ length: 20 }, (_, at) => (at % 2 === 0 ? "stop_once" : (safe[at % 3] as string)));
   // Neighbours are of different kinds, and every client has some of each.
@@ -74,23 +77,23 @@ async function stopWithTwenty(stage: Stage): Promise<void> {
   const unsafe = flying.filter(({ tool }) => tool === "stop_once");
   const [inTime, late] = [unsafe.slice(0, 5), unsafe.slice(5)];
 
-  const { ended } = await stage.stop();
-  const told = performance.now();
-  const answers = await Promise.all(
-    flying.map(async ({ answer }) => ({ result: resultOf(await answer), ms: performance.now() - told })),
-  );
-  expect(Math.max(...answers.map(({ ms }) => ms)), "the longest silence").toBeLessThan(graceSeconds * 1000);
+  const told = clock.now();
+  const ended = await stage.stop();
+  const answers = await Promise.all(flying.map(async ({ answer }) => resultOf(await answer)));
+  expect(clock.now() - told, "the longest silence").toBeLessThan(graceSeconds * 1000);
   for (const [at, { client }] of flying.entries()) {
     const isModern = clients.indexOf(client) % 2 === 1;
-    expect(kindOf(answers[at]?.result as Result), `call ${at}`).toBe(isModern ? "task of 2026" : "handle");
+    expect(kindOf(answers[at] as Result), `call ${at}`).toBe(isModern ? "task of 2026" : "handle");
   }
   for (const { traces } of unsafe) expect(traces.lines(), "goes on").toEqual(["started"]);
   for (const { traces } of [...inTime, ...flying.filter(({ tool }) => tool !== "stop_once")]) traces.open();
-  await ended;
+  for (const { traces } of inTime) await traces.seen("ended");
+  await ended();
+  expect(clock.now() - told, "the grace of what was not let go").toBeGreaterThanOrEqual(graceSeconds * 1000);
 
   await stage.next();
   const back = await stage.connect(plain);
-  const ends = await Promise.all(answers.map(({ result }) => endOf(back, taskIdOf(result))));
+  const ends = await Promise.all(answers.map((result) => endOf(back, taskIdOf(result), clock)));
   for (const [at, flew] of flying.entries()) {
     const { ending, text } = ends[at] as { ending: string; text: string };
     const isLate = late.includes(flew);
@@ -104,95 +107,90 @@ async function stopWithTwenty(stage: Stage): Promise<void> {
   }
 }
 
-test("twenty calls in flight, longer than the grace: everybody is answered before it is over, nothing is lost, and safe work is done once", async () => {
-  // Both wait for the whole grace, so they do it at the same time.
-  await Promise.all([byDaemonStop(), bySignal()]);
-});
+const stages: Readonly<Record<string, () => Promise<Stage>>> = {
+  async "a daemon"() {
+    const clock = new FakeClock();
+    const home = new DaemonHomeHere({ config: { graceSeconds }, parts: { clock } });
+    return {
+      clock,
+      connect: (options) => home.connect({ ...options, words: own }),
+      async stop() {
+        const stopped = home.run([...own, "daemon", "stop"]);
+        await waitFor(() => home.records().length === 0);
+        return async () =>
+          expect(await settled(clock, stopped)).toMatchObject({
+            code: 0,
+            stderr: expect.stringMatching(/Daemon \d+ has ended; 10 tasks wait for the next daemon\n$/),
+          });
+      },
+      next: async () => undefined,
+    };
+  },
+  async "an HTTP server"() {
+    const clock = new FakeClock();
+    const place = { in: "http", clock, store: "sqlite", commands: folder } as const;
+    const folders = { home: temporaryFolder(), cwd: temporaryFolder() };
+    let server: LocalServer = await openServer({ ...place, ...folders });
+    return {
+      clock,
+      connect: (options) => server.client(options),
+      async stop() {
+        const stopped = server.stop(graceSeconds * 1000);
+        return () => settled(clock, stopped);
+      },
+      async next() {
+        server = await openServer({ ...place, ...folders });
+      },
+    };
+  },
+};
 
-async function byDaemonStop(): Promise<void> {
-  const home = new DaemonHome({ config: { graceSeconds } });
-  await stopWithTwenty({
-    connect: (options) => home.connect({ ...options, words: own }),
-    async stop() {
-      const stopped = runMeanwhile([...own, "daemon", "stop"], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } });
-      await waitFor(() => home.daemons().length === 0);
-      const ended = stopped.then(({ code, stderr }) => {
-        expect({ code, stderr }).toEqual({
-          code: 0,
-          stderr: expect.stringMatching(/Daemon \d+ has ended; 10 tasks wait for the next daemon\n$/),
-        });
-      });
-      return { ended };
-    },
-    next: async () => undefined,
-  });
-}
-
-/** SIGTERM to a server over HTTP. */
-async function bySignal(): Promise<void> {
-  const home = new DaemonHome({ config: { graceSeconds } });
-  const start = () => startGuardedHttp(own, { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } });
-  let server = await start();
-  await stopWithTwenty({
-    async connect(options) {
-      const client = new WireClient(overHttp(server.url, { token: server.token() }), options);
-      onTestFinished(() => client.close());
-      return await client.begin();
-    },
-    async stop() {
-      server.child.kill("SIGTERM");
-      await waitFor(() => server.stderr().includes("Stopping."));
-      return { ended: server.exited.then((code) => expect(code).toBe(0)) };
-    },
-    async next() {
-      server = await start();
-    },
-  });
-}
+test.for(Object.keys(stages))(
+  "%s with twenty calls in flight, longer than the grace: everybody is answered before it is over, nothing is lost, and safe work is done once",
+  async (name) => await stopWithTwenty(await (stages[name] as () => Promise<Stage>)()),
+);
 
 /** A home for a few daemons, and what is typed there. */
 function openHome(config: object = {}) {
-  const home = new DaemonHome({ config: { graceSeconds: 60, ...config } });
-  const env = { MEANWHILE_HOME: home.home };
+  const home = new DaemonHomeHere({ config: { graceSeconds: 60, ...config } });
   return {
     home,
     connect: (options: WireOptions = plain) => home.connect({ ...options, words: own }),
-    type: (...words: string[]) => runMeanwhile(words, { cwd: home.cwd, env }),
-    start: (...words: string[]) => startMeanwhile(words, { cwd: home.cwd, env }),
+    type: (...words: string[]) => home.run(words),
   };
 }
 
 test("daemon restart: the next daemon runs what is safe while the old one still ends what is not", async () => {
   const { home, connect, type } = openHome();
   const client = await connect();
-  const before = home.daemon();
+  const before = home.daemon;
   const [once, read] = [await startCall(client, "stop_once"), await startCall(client, "stop_read")];
   const restarted = type(...own, "daemon", "restart");
   const [first, second] = await Promise.all([once, read].map(async ({ answer }) => taskIdOf(resultOf(await answer))));
   read.traces.open();
   const { pid } = await home.nextDaemon(before);
   await read.traces.seen("ended");
-  expect(isRunning(before.pid)).toBe(true);
-  expect(dataOf(await client.call("task_result", { job_id: second }))).toEqual({ passed: read.traces.input.file, pid });
+  expect(home.daemons.map((daemon) => daemon.pid)).toEqual([before.pid, pid]);
+  expect(dataOf(await client.call("task_result", { job_id: second }))).toMatchObject({
+    passed: read.traces.input.file,
+  });
+  expect(once.traces.lines()).toEqual(["started"]);
   once.traces.open();
   expect(await restarted).toMatchObject({
     code: 0,
     stderr: expect.stringMatching(new RegExp(`Daemon ${pid} serves .*\\n[^]*Daemon ${before.pid} has ended\\n$`)),
   });
-  expect(dataOf(await client.call("task_result", { job_id: first }))).toEqual({
-    passed: once.traces.input.file,
-    pid: before.pid,
-  });
+  expect(dataOf(await client.call("task_result", { job_id: first }))).toMatchObject({ passed: once.traces.input.file });
   expect([once.traces.starts(), read.traces.starts()]).toEqual([1, 2]);
 });
 
 test("SIGTERM to a server in the client's own process: answered at once, and it stays for what must not be run twice", async () => {
-  const { start, type } = openHome();
-  const server = start("serve", "--in-process", ...own);
-  const client = await new WireClient(overPipes(server.child), plain).begin();
-  onTestFinished(() => client.close());
+  const { home, type } = openHome();
+  const server = home.startCli(["serve", "--in-process", ...own]);
+  const client = await server.client(plain).begin();
+  cleanUp(() => client.close());
   const [once, read] = [await startCall(client, "stop_once"), await startCall(client, "stop_read")];
-  server.child.kill("SIGTERM");
+  server.signal("SIGTERM");
   const [first, second] = await Promise.all([once, read].map(async ({ answer }) => taskIdOf(resultOf(await answer))));
   const refused = await client.call("stop_read", read.traces.input);
   expect(refused).toMatchObject({
@@ -201,30 +199,10 @@ test("SIGTERM to a server in the client's own process: answered at once, and it 
   });
   once.traces.open();
   expect(await server.exited).toBe(0);
-  expect((await statuses(type)).sort()).toEqual([`${first} completed`, `${second} queued`].sort());
-});
-
-async function statuses(type: (...words: string[]) => ReturnType<typeof runMeanwhile>): Promise<string[]> {
   const { stdout } = await type(...own, "tasks", "list", "--json");
-  return (JSON.parse(stdout) as { tasks: { taskId: string; status: string }[] }).tasks.map(
-    ({ taskId, status }) => `${taskId} ${status}`,
-  );
-}
-
-test("a second SIGTERM ends a daemon at once", async () => {
-  const { home, connect } = openHome();
-  const client = await connect();
-  const { pid } = home.daemon();
-  const { answer, traces } = await startCall(client, "stop_once");
-  process.kill(pid, "SIGTERM");
-  expect(kindOf(resultOf(await answer))).toBe("handle");
-  // What comes with the end of a session is no second word.
-  process.kill(pid, "SIGHUP");
-  expect(await client.call("task_list")).toMatchObject({ structuredContent: { success: true } });
-  expect(isRunning(pid)).toBe(true);
-  process.kill(pid, "SIGTERM");
-  await waitFor(() => !isRunning(pid));
-  expect(traces.lines()).toEqual(["started"]);
+  const { tasks } = JSON.parse(stdout) as { tasks: { taskId: string; status: string }[] };
+  const statuses = tasks.map(({ taskId, status }) => `${taskId} ${status}`);
+  expect(statuses.sort()).toEqual([`${first} completed`, `${second} queued`].sort());
 });
 
 test("a client that takes neither tasks nor handles is told where its call went", async () => {
@@ -247,7 +225,7 @@ test("a client that takes neither tasks nor handles is told where its call went"
     code: 0,
     stdout: expect.stringContaining(traces.input.file),
   });
-  expect(home.daemons()).toEqual([]);
+  expect(home.records()).toEqual([]);
 });
 
 describe("who waits for a task", () => {
@@ -264,20 +242,21 @@ describe("who waits for a task", () => {
       const asked = other.startCall("task_result", { job_id: taskId }).answer;
       // By then it was heard.
       await other.request("ping");
-      const before = home.daemon();
+      const before = home.daemon;
       expect((await type(...own, "daemon", "restart")).code).toBe(0);
       expect(kindOf(resultOf(await asked))).toBe("handle");
-      expect(home.daemon().pid).not.toBe(before.pid);
+      await before.ended;
+      expect(home.daemon.pid).not.toBe(before.pid);
       await traces.seen("started", starts);
     }
     traces.open();
-    expect(dataOf(resultOf(await waits))).toEqual({ passed: traces.input.file, pid: home.daemon().pid });
+    expect(dataOf(resultOf(await waits))).toMatchObject({ passed: traces.input.file });
   });
 
   test("over HTTP has its result where the task ends here, and else a sentence", async () => {
-    const { home } = openHome();
-    const server = await startGuardedHttp(own, { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } });
+    const server = await startHttpHere(own);
     const client = await new WireClient(overHttp(server.url, { token: server.token() }), plain).begin();
+    cleanUp(() => client.close());
     const [once, again] = [gate(), gate()];
     const ids = [
       taskIdOf(await client.call("stop_once", once.input, { task })),
@@ -285,7 +264,7 @@ describe("who waits for a task", () => {
     ];
     for (const { seen } of [once, again]) await seen("started");
     const [first, second] = ids.map((taskId) => client.request("tasks/result", { taskId }));
-    server.child.kill("SIGTERM");
+    server.signal("SIGTERM");
     expect((await second)?.error?.message).toBe(
       "The server is stopping, and the task goes on in the next one; ask again in a moment.",
     );
@@ -310,7 +289,7 @@ test("daemon status counts calls and tasks, those of a dead daemon too", async (
   const calls = [await startCall(client, "stop_once"), await startCall(client, "stop_read")];
   expect(await running()).toEqual({ calls: 2, tasks: 1 });
   expect((await type(...own, "daemon", "status")).stdout).toContain("serves    1 client, runs 2 calls and 1 task\n");
-  kill(home.daemon().pid);
+  await home.daemon.kill();
   for (const { answer } of calls) expect((await answer).error?.message).toContain("its outcome is not known");
   await client.call("task_list");
   await traces.seen("started", 2);
@@ -321,18 +300,18 @@ describe("a daemon is found whatever it was started with", () => {
   test("by stop, restart and status without its flags; another one's is left alone", async () => {
     const { home, connect, type } = openHome();
     const client = await connect();
-    const { pid } = home.daemon();
+    const before = home.daemon;
     const { stdout } = await type("daemon", "status");
-    expect(stdout).toContain(`Daemon ${pid}`);
+    expect(stdout).toContain(`Daemon ${before.pid}`);
     expect(stdout).toContain("this project's");
     expect(stdout).toContain(`started   ${home.cwd}  --commands ${folder} --no-bundled\n`);
     expect(await type("daemon", "restart")).toMatchObject({
       code: 0,
       stderr: expect.stringContaining(`serves ${folder}\n`),
     });
-    const next = await home.nextDaemon({ key: "", socket: "", pid });
+    const next = await home.nextDaemon(before);
     expect(await type("daemon", "stop")).toMatchObject({ code: 0, stderr: `✓ Daemon ${next.pid} has ended\n` });
-    expect(home.daemons()).toEqual([]);
+    expect(home.records()).toEqual([]);
     // The client has not noticed.
     expect(await client.call("task_list")).toMatchObject({ structuredContent: { success: true } });
   });
@@ -340,7 +319,7 @@ describe("a daemon is found whatever it was started with", () => {
   test("and where several could be meant, none is until one is named", async () => {
     const { home, connect, type } = openHome();
     await Promise.all([connect(), home.connect({ words: own, env: { MEANWHILE_LOG: "debug" } })]);
-    const pids = home.daemons().map(({ pid }) => pid);
+    const pids = home.records().map(({ pid }) => pid);
     expect(pids).toHaveLength(2);
     for (const verb of ["stop", "restart"]) {
       const { code, stderr } = await type("daemon", verb);
@@ -363,18 +342,14 @@ describe("a daemon is found whatever it was started with", () => {
       code: 0,
       stderr: `✓ Daemon ${pids[0]} has ended\n`,
     });
-    expect(home.daemons().map(({ pid }) => pid)).toEqual([pids[1]]);
+    expect(home.records().map(({ pid }) => pid)).toEqual([pids[1]]);
     // In another folder it is not this project's.
-    const elsewhere = await runMeanwhile(["daemon", "stop"], { cwd: home.home, env: { MEANWHILE_HOME: home.home } });
-    expect(elsewhere).toMatchObject({
+    const elsewhere = (...words: string[]) => home.run(words, { cwd: home.home });
+    expect(await elsewhere("daemon", "stop")).toMatchObject({
       code: 1,
       stderr: expect.stringContaining("1 of other projects or settings runs; --all ends them too."),
     });
-    const named = await runMeanwhile(["daemon", "restart", `${pids[1]}`], {
-      cwd: home.home,
-      env: { MEANWHILE_HOME: home.home },
-    });
-    expect(named).toMatchObject({
+    expect(await elsewhere("daemon", "restart", `${pids[1]}`)).toMatchObject({
       code: 1,
       stderr: `✗ Daemon ${pids[1]} was started in ${home.cwd}; restart it from there.\n`,
     });

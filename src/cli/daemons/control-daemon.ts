@@ -187,7 +187,7 @@ async function restart(context: DaemonCall): Promise<ExitCode> {
   // Who could not be followed by another is not told to stop.
   refuseUnwritable(home);
   const told = running === undefined ? undefined : await tellToStop(context, running);
-  const started = await atAddress(flags, reachStatus);
+  const started = await atAddress(flags, reachStatus, { place: context.context });
   if (started === undefined) throw new CommandError(`The new daemon does not answer; see ${home.daemonLog}.`);
   terminal.say(`${terminal.colors.green("✓")} Daemon ${started.pid} serves ${started.folders.map(clean).join(", ")}\n`);
   await told?.ended();

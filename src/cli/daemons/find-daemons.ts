@@ -56,9 +56,9 @@ function recordsOf(home: Home): ReturnType<typeof readRecords> {
  * What the daemon of this project is found by; undefined where its config cannot be read, which is no reason to say
  * nothing about daemons.
  */
-export async function ownAddress({ flags, terminal }: TypedVerb): Promise<OwnDaemon | undefined> {
+export async function ownAddress({ flags, terminal, context }: TypedVerb): Promise<OwnDaemon | undefined> {
   try {
-    return await addressOf(flags, { mayLoad: false });
+    return await addressOf(flags, { mayLoad: false, place: context });
   } catch (error) {
     if (!(error instanceof DaemonUnreachable)) throw error;
     terminal.say(`${terminal.colors.yellow("!")} Which daemon is this project's is not known: ${error.message}\n`);
