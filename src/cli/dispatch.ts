@@ -17,9 +17,9 @@ import {
   wantsHelpOf,
 } from "./command-usage.ts";
 import { longestMatch, unknownCommand } from "./match-words.ts";
+import type { ProcessContext } from "./process-context.ts";
 import type { RunSurroundings } from "./run-in-terminal.ts";
 import { askUpstream, isForUpstream, runUpstreamTool, type TerminalUpstream } from "./run-upstream.ts";
-import type { ProcessContext } from "./process-context.ts";
 import { printHelp } from "./screens/layout.ts";
 import { columnsOf, hookHeading } from "./screens/tools-view.ts";
 import { cleanLines, type Terminal } from "./terminal.ts";

@@ -25,6 +25,29 @@ export interface CatalogEntry {
   readonly isListedByServer?: boolean;
 }
 
+/** What `tools/list` and `prompts/list` show of a command. */
+export type ListedCommand = Pick<
+  Command,
+  | "summary"
+  | "description"
+  | "inputSchema"
+  | "outputSchema"
+  | "envelope"
+  | "effects"
+  | "idempotent"
+  | "taskSupport"
+  | "long"
+  | "foreign"
+>;
+
+/** A command as lists show it. Its file may not be loaded. */
+export interface ListedEntry extends Pick<CatalogEntry, "toolName" | "path" | "isBundled" | "isListedByServer"> {
+  readonly command: ListedCommand;
+}
+
+/** A command whose file was found and is not loaded yet. */
+export type PendingCommand = Pick<CatalogEntry, "toolName" | "path" | "file" | "isBundled">;
+
 /** A command that is not served, and why. */
 export interface LoadProblem {
   /** Absent where it is a whole source that is in trouble. */
@@ -33,18 +56,37 @@ export interface LoadProblem {
   readonly file: string;
   readonly text: string;
   readonly isBundled?: boolean;
+  /** The command is served under its own name; the problem is one of its aliases. */
+  readonly isServed?: boolean;
 }
 
 /** All commands by name. */
 export interface Catalog {
-  /** In a stable order, by tool name. */
+  /** The loaded commands in a stable order, by tool name. */
   readonly entries: readonly CatalogEntry[];
   readonly problems: readonly LoadProblem[];
+  /** Commands whose files are not loaded yet. `get` knows none of them, and no alias as long as there is one. */
+  readonly pending: readonly PendingCommand[];
   /** Grows with every change. */
   readonly revision: number;
   /** By a tool's name, or another one it answers to. */
   get(toolName: string): CatalogEntry | undefined;
   problemOf(toolName: string): LoadProblem | undefined;
+  /**
+   * Loads what a call of this tool needs: the file of that name, or every file when no file has the name. Returns
+   * undefined when nothing is left to load. Never rejects: a file that cannot be loaded becomes a problem.
+   */
+  load(toolName: string): Promise<void> | undefined;
+  /** Loads every pending file. Returns undefined when there is none. Never rejects. */
+  loadAll(): Promise<void> | undefined;
+  /** Resolves when no file is pending. Loads none. */
+  readonly whenLoaded: Promise<void>;
+  /**
+   * All commands as lists show them. Pending ones are as they were when they were last loaded; when one of them is not
+   * known, all files are loaded first. If the files then say something else, `onChange` is called.
+   */
+  listed(): readonly ListedEntry[] | Promise<readonly ListedEntry[]>;
+  /** Called when the lists change. Loading a pending file changes no list. */
   onChange(listener: () => void): () => void;
   close(): void;
 }
@@ -66,8 +108,9 @@ export function catalogOf(commands: Readonly<Record<string, Command>>): Catalog 
 }
 
 /**
- * One catalog of all sources, which are closed with it. Two commands of one name, or of one alias, is an error now; when
- * it comes to that later, the one that came later is a problem and the other stays served.
+ * One catalog of all sources, which are closed with it. Throws when two commands have one tool name, and when commands in
+ * code have one alias. Later clashes are problems: of two tool names, the first stays served. A clash that only an alias
+ * makes takes that alias away; the command is served under its own name.
  */
 export function mergeSources(sources: readonly CommandSource[], { log }: { readonly log: Logger }): Catalog {
   try {
@@ -92,8 +135,19 @@ export function withoutBundled(catalog: Catalog): Catalog {
     get problems() {
       return catalog.problems.filter((problem) => problem.isBundled !== true);
     },
+    get pending() {
+      return catalog.pending.filter((command) => command.isBundled !== true);
+    },
     get revision() {
       return catalog.revision;
+    },
+    get whenLoaded() {
+      return catalog.whenLoaded;
+    },
+    load: (toolName) => catalog.load(toolName),
+    loadAll: () => catalog.loadAll(),
+    async listed() {
+      return (await catalog.listed()).filter((entry) => entry.isBundled !== true);
     },
     get: (toolName) => unlessBundled(catalog.get(toolName)),
     problemOf: (toolName) => unlessBundled(catalog.problemOf(toolName)),
@@ -102,31 +156,43 @@ export function withoutBundled(catalog: Catalog): Catalog {
   };
 }
 
-/** A command of a source, served or broken, and all names that it takes. */
+/** A command of a source: loaded, broken or pending. */
 interface Claim {
   readonly source: CommandSource;
-  readonly item: CatalogEntry | LoadProblem;
+  readonly item: CatalogEntry | LoadProblem | PendingCommand;
   readonly toolName: string;
-  readonly names: ReadonlySet<string>;
 }
+
+/** The claim that a name leads to. The name is the command's own, or one of its aliases. */
+type Owners = ReadonlyMap<string, Claim>;
 
 class MergedCatalog implements Catalog {
   entries: readonly CatalogEntry[] = [];
+  pending: readonly PendingCommand[] = [];
   revision = 0;
   readonly #sources: readonly CommandSource[];
   readonly #log: Logger;
   readonly #listeners = new Set<() => void>();
   readonly #stopListening: readonly (() => void)[];
-  #owners: ReadonlyMap<string, Claim> = new Map();
+  #owners: Owners = new Map();
   #ofTools: readonly LoadProblem[] = [];
+  readonly #loaded = Promise.withResolvers<void>();
+  #loadingAll: Promise<void> | undefined;
+  /** The lists that clients were given before all files were loaded. */
+  #shown: string | undefined;
 
   constructor(sources: readonly CommandSource[], log: Logger) {
     this.#sources = sources;
     this.#log = log;
-    this.#merge((text) => {
-      throw clash(text);
+    this.#merge((text, isInCode) => {
+      if (isInCode) throw clash(text);
+      log.error(text);
     });
     this.#stopListening = sources.map((source) => source.onChange(() => this.#onChange()));
+  }
+
+  get whenLoaded(): Promise<void> {
+    return this.#loaded.promise;
   }
 
   /** A source in trouble keeps what it has, and says so here. */
@@ -146,6 +212,31 @@ class MergedCatalog implements Catalog {
     return this.#ofTools.find((problem) => problem.toolName === toolName);
   }
 
+  load(toolName: string): Promise<void> | undefined {
+    if (this.pending.length === 0) return undefined;
+    const { source, item } = this.#owners.get(toolName) ?? {};
+    if (source === undefined || item === undefined) return this.loadAll();
+    return isPending(item) ? source.load?.(toolName).then(() => this.#onLoad()) : undefined;
+  }
+
+  loadAll(): Promise<void> | undefined {
+    if (this.pending.length === 0) return undefined;
+    this.#loadingAll ??= Promise.all(this.#sources.map((source) => source.loadAll?.())).then(() => {
+      this.#loadingAll = undefined;
+      this.#onLoad();
+    });
+    return this.#loadingAll;
+  }
+
+  listed(): readonly ListedEntry[] | Promise<readonly ListedEntry[]> {
+    if (this.pending.length === 0) return this.entries;
+    const stored = this.#readStored();
+    if (stored === undefined) return Promise.resolve(this.loadAll()).then(() => this.entries);
+    const listed = inOrder([...this.entries, ...stored]);
+    this.#shown = toText(listed);
+    return listed;
+  }
+
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -157,72 +248,138 @@ class MergedCatalog implements Catalog {
     this.#listeners.clear();
   }
 
+  /** The pending commands that are served; undefined when one of them is not known. */
+  #readStored(): readonly ListedEntry[] | undefined {
+    const pending = new Set(this.pending.map(({ toolName }) => toolName));
+    const stored: ListedEntry[] = [];
+    for (const source of this.#sources) {
+      const known = source.readStored === undefined ? [] : source.readStored();
+      if (known === undefined) return undefined;
+      stored.push(...known.filter(({ toolName }) => pending.has(toolName)));
+    }
+    return stored;
+  }
+
+  /** A source has loaded pending files. */
+  #onLoad(): void {
+    this.#mergeAgain();
+    if (this.pending.length > 0 || this.#shown === undefined) return;
+    const isChanged = this.#shown !== toText(this.entries);
+    this.#shown = undefined;
+    if (isChanged) this.#tellOfChange();
+  }
+
   #onChange(): void {
-    const before = [...this.entries, ...this.#ofTools];
+    if (this.#mergeAgain()) this.#tellOfChange();
+  }
+
+  #tellOfChange(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** True when a list has changed. Trouble that comes or goes changes none. */
+  #mergeAgain(): boolean {
+    const before = [...this.entries, ...this.pending, ...this.#ofTools];
     const known = new Set(this.#ofTools.map(({ text }) => text));
     this.#merge((text) => {
       if (!known.has(text)) this.#log.error(text);
     });
-    const now = [...this.entries, ...this.#ofTools];
-    // Trouble that comes or goes changes no list.
-    if (before.length === now.length && before.every((item, at) => item === now[at])) return;
+    const now = [...this.entries, ...this.pending, ...this.#ofTools];
+    if (before.length === now.length && before.every((item, at) => item === now[at])) return false;
     this.revision += 1;
-    for (const listener of this.#listeners) listener();
+    return true;
   }
 
-  /** Whoever has had its names before has them first. */
-  #merge(onClash: (text: string) => void): void {
+  /** Whoever had a name before keeps it, but a tool name takes precedence over an alias. */
+  #merge(onClash: (text: string, isInCode: boolean) => void): void {
     const claims = this.#sources.flatMap(toClaims);
-    const kept = new Set(claims.filter((claim) => this.#isKept(claim)));
+    const kept = new Set(claims.filter((claim) => this.#owns(claim, claim.toolName)));
     const owners = new Map<string, Claim>();
     const problems: LoadProblem[] = [];
     for (const claim of [...kept, ...claims.filter((one) => !kept.has(one))]) {
-      const problem = this.#problemOf(claim, owners);
-      if (problem === undefined) for (const name of claim.names) owners.set(name, claim);
-      else onClash(problem.text);
+      const owner = owners.get(claim.toolName);
+      const problem = owner && this.#toProblem(claim.toolName, owner, claim);
+      if (problem === undefined) owners.set(claim.toolName, claim);
+      else onClash(problem.text, true);
       if ("text" in claim.item) problems.push(claim.item);
       else if (problem !== undefined) problems.push(problem);
     }
+    const served = [...owners.values()];
+    this.pending = served.flatMap(({ item }) => (isPending(item) ? [item] : []));
+    this.entries = inOrder(served.flatMap(({ item }) => ("command" in item ? [item] : [])));
+    // Which command has an alias is not known before all files are loaded.
+    if (this.pending.length === 0) problems.push(...this.#addAliases(served, owners, onClash));
     this.#owners = owners;
     this.#ofTools = problems;
-    this.entries = [...new Set(owners.values())]
-      .flatMap(({ item }) => ("command" in item ? [item] : []))
-      .sort((a, b) => (a.toolName < b.toolName ? -1 : 1));
+    if (this.pending.length === 0) this.#loaded.resolve();
   }
 
-  #isKept({ source, toolName, names }: Claim): boolean {
-    return [...names].every((name) => {
-      const owner = this.#owners.get(name);
-      return owner?.source === source && owner.toolName === toolName;
+  #addAliases(
+    served: readonly Claim[],
+    owners: Map<string, Claim>,
+    onClash: (text: string, isInCode: boolean) => void,
+  ): LoadProblem[] {
+    const named = served.flatMap((claim) => aliasesOf(claim).map((name) => ({ name, claim })));
+    const kept = named.filter(({ name, claim }) => this.#owns(claim, name));
+    return [...kept, ...named.filter((one) => !kept.includes(one))].flatMap(({ name, claim }) => {
+      const owner = owners.get(name);
+      if (owner === undefined) owners.set(name, claim);
+      if (owner === undefined || owner === claim) return [];
+      const problem = this.#toProblem(name, owner, claim);
+      onClash(problem.text, owner.item.file === "" && claim.item.file === "");
+      return [{ ...problem, isServed: true }];
     });
   }
 
-  /** Undefined where nobody has one of its names; the very same as before where somebody still has. */
-  #problemOf(claim: Claim, owners: ReadonlyMap<string, Claim>): LoadProblem | undefined {
-    for (const name of claim.names) {
-      const owner = owners.get(name);
-      if (owner === undefined) continue;
-      const text = describeClash(name, toClaimant(owner, name), toClaimant(claim, name));
-      const problem = { toolName: claim.toolName, file: claim.item.file || claim.source.name, text };
-      return this.#ofTools.find((known) => known.text === text) ?? problem;
-    }
-    return undefined;
+  #owns({ source, toolName }: Claim, name: string): boolean {
+    const owner = this.#owners.get(name);
+    return owner?.source === source && owner.toolName === toolName;
+  }
+
+  /** The very same problem as before while the clash is the same. */
+  #toProblem(name: string, owner: Claim, claim: Claim): LoadProblem {
+    const isOfOneSource = owner.source === claim.source;
+    const text = describeClash(name, toClaimant(owner, name, isOfOneSource), toClaimant(claim, name, isOfOneSource));
+    const problem = { toolName: claim.toolName, file: claim.item.file || claim.source.name, text };
+    return this.#ofTools.find((known) => known.text === text) ?? problem;
   }
 }
 
+function isPending(item: Claim["item"]): item is PendingCommand {
+  return !("command" in item || "text" in item);
+}
+
+function inOrder<T extends { readonly toolName: string }>(entries: readonly T[]): readonly T[] {
+  return [...entries].sort((a, b) => (a.toolName < b.toolName ? -1 : 1));
+}
+
+/** Equal for equal lists. */
+function toText(entries: readonly ListedEntry[]): string {
+  return JSON.stringify(entries.map(({ toolName, command }) => [toolName, listedOf(command)]));
+}
+
+/** The fields that lists show, in a stable order. */
+export function listedOf(command: ListedCommand): ListedCommand {
+  const { summary, description, inputSchema, outputSchema, envelope, effects, idempotent, taskSupport, long } = command;
+  return { summary, description, inputSchema, outputSchema, envelope, effects, idempotent, taskSupport, long };
+}
+
 function toClaims(source: CommandSource): Claim[] {
-  const { entries, problems } = source;
-  return [...entries, ...problems].flatMap((item) => {
+  const { entries, problems, pending = [] } = source;
+  return [...entries, ...problems, ...pending].flatMap((item) => {
     const { toolName } = item;
-    if (toolName === undefined) return [];
-    const aliases = "command" in item ? (item.aliases ?? []) : [];
-    return [{ source, item, toolName, names: new Set([toolName, ...aliases.map(({ name }) => name)]) }];
+    return toolName === undefined ? [] : [{ source, item, toolName }];
   });
 }
 
-function toClaimant({ source, item, toolName }: Claim, name: string): Claimant {
+function aliasesOf({ item, toolName }: Claim): string[] {
+  const aliases = "command" in item ? (item.aliases ?? []) : [];
+  return [...new Set(aliases.map(({ name }) => name))].filter((name) => name !== toolName);
+}
+
+function toClaimant({ source, item, toolName }: Claim, name: string, isOfOneSource: boolean): Claimant {
   return {
-    place: item.file === "" ? source.name : `${item.file} (${source.name})`,
+    place: item.file === "" ? source.name : isOfOneSource ? item.file : `${item.file} (${source.name})`,
     isAlias: name !== toolName,
     bundledDomain: item.isBundled === true && "path" in item ? item.path[0] : undefined,
   };

@@ -1,9 +1,9 @@
-import type { Clock } from "../clock.ts";
+import { type Clock, nextTurn } from "../clock.ts";
 import { messageOf } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { toToolAliases } from "./aliases.ts";
 import { settleBuiltins } from "./builtins.ts";
-import type { CatalogEntry, LoadProblem } from "./catalog.ts";
+import type { CatalogEntry, ListedCommand, ListedEntry, LoadProblem, PendingCommand } from "./catalog.ts";
 import { clash, describeClash } from "./clashes.ts";
 import { discover, type FoundCommand } from "./discover.ts";
 import { forgetModules, importsOutside } from "./load.ts";
@@ -22,8 +22,15 @@ export interface FolderOptions {
   readonly select?: (found: readonly FoundCommand[]) => readonly FoundCommand[];
   /** False for a folder whose files must not be loaded, now; asked again after each change. Without it, all are. */
   readonly isServed?: (folder: string) => boolean;
-  /** Told what was loaded, each time. */
+  /** How long a file may load, in real milliseconds. Default: 10 s. */
+  readonly loadLimitMs?: number;
+  /** Called with all commands when every file is loaded, and again after each change. */
   readonly onLoad?: (loaded: readonly (CatalogEntry | LoadProblem)[]) => void;
+  /**
+   * What lists show of a command whose file has not changed since it was last loaded: undefined when nothing is known of
+   * it, "broken" when it could not be loaded. Default: nothing is known.
+   */
+  readonly readStored?: (found: FoundCommand) => ListedCommand | "broken" | undefined;
 }
 
 export interface LiveFolderOptions extends FolderOptions {
@@ -35,16 +42,21 @@ export interface LiveFolderOptions extends FolderOptions {
   readonly mayReload?: ((folders: readonly string[]) => boolean) | undefined;
   /** Live folders are served, and to strangers too: nobody may forget to say it. */
   readonly isBundled: (file: string) => boolean;
+  /** Default false. True: the files are only found, and each is loaded when it is needed. See `Catalog.load`. */
+  readonly isLoadedLate?: boolean | undefined;
 }
 
 /** Loads every command below the folders. Two of one name is an error; a broken file is a problem of its own. */
 export async function openFolders(options: FolderOptions): Promise<CommandSource> {
-  return new FolderSource(options.folders, await loadAll(options));
+  const source = new FolderSource(options);
+  await source.loadAll();
+  return source;
 }
 
 /** The same, kept up to date while files are changed, added or removed. */
 export async function openLiveFolders(options: LiveFolderOptions): Promise<CommandSource> {
-  const source = new FolderSource(options.folders, await loadAll(options));
+  const source = new FolderSource(options);
+  if (options.isLoadedLate !== true) await source.loadAll();
   const { isServed = () => true, log } = options;
   const onChange = async (changed: readonly string[]) => {
     for (const folder of changed.filter((one) => !isServed(one)))
@@ -55,7 +67,9 @@ export async function openLiveFolders(options: LiveFolderOptions): Promise<Comma
     if (served.length === 0 || options.mayReload?.(options.folders.filter(isServed)) === false) return;
     forgetModules(served);
     try {
-      source.replace(await loadAll(options));
+      const next = new FolderSource(options);
+      await next.loadAll();
+      source.replace(next);
       log.info("commands reloaded", { commands: source.entries.length, problems: source.problems.length });
     } catch (error) {
       log.error(`commands not reloaded: ${messageOf(error)}`);
@@ -66,26 +80,109 @@ export async function openLiveFolders(options: LiveFolderOptions): Promise<Comma
   return source;
 }
 
-interface Loaded {
-  readonly entries: readonly CatalogEntry[];
-  readonly problems: readonly LoadProblem[];
+/** So many files begin to load in one turn of the event loop, so that calls are answered between them. */
+const filesPerTurn = 8;
+
+/** A file that was found, and the command as it is before it is loaded. */
+interface FoundFile {
+  readonly found: FoundCommand;
+  readonly pending: PendingCommand;
 }
 
+/** The commands below some folders. */
 class FolderSource implements CommandSource {
   readonly name: string;
-  entries: readonly CatalogEntry[];
-  problems: readonly LoadProblem[];
+  entries: readonly CatalogEntry[] = [];
+  problems: readonly LoadProblem[] = [];
+  pending: readonly PendingCommand[] = [];
   trouble: string | undefined;
+  readonly #options: FolderOptions;
+  /** By tool name. */
+  #files: ReadonlyMap<string, FoundFile>;
+  readonly #loading = new Map<string, Promise<void>>();
+  readonly #loaded = new Map<string, CatalogEntry | LoadProblem>();
   readonly #listeners = new Set<() => void>();
   #stopWatching: () => void = () => {};
 
-  constructor(folders: readonly string[], { entries, problems }: Loaded) {
+  /** Finds the files and loads none. Throws when two have one tool name. */
+  constructor(options: FolderOptions) {
+    const { folders, isServed = () => true, select = (all) => all, toolPrefix, isBundled = () => false } = options;
     this.name = `the ${folders.length === 1 ? "folder" : "folders"} ${folders.join(", ")}`;
-    this.entries = entries;
-    this.problems = problems;
+    this.#options = options;
+    const all = select(folders.filter((folder) => isServed(folder)).flatMap(discover)).map((item) =>
+      withPrefix(item, toolPrefix),
+    );
+    refuseClashes(all, isBundled);
+    const files = all.map((found) => {
+      const { toolName, path, file } = found;
+      return [toolName, { found, pending: { toolName, path, file, isBundled: isBundled(file) } }] as const;
+    });
+    this.#files = new Map(files);
+    this.pending = files.map(([, { pending }]) => pending);
   }
 
-  replace({ entries, problems }: Loaded): void {
+  async load(toolName: string): Promise<void> {
+    await this.#loadFile(toolName);
+    this.#update();
+  }
+
+  async loadAll(): Promise<void> {
+    const loading: Promise<void>[] = [];
+    for (const { toolName } of this.pending) {
+      loading.push(this.#loadFile(toolName));
+      if (loading.length % filesPerTurn === 0) await nextTurn();
+    }
+    await Promise.all(loading);
+    this.#update();
+  }
+
+  readStored(): readonly ListedEntry[] | undefined {
+    const listed: ListedEntry[] = [];
+    for (const pending of this.pending) {
+      const found = this.#files.get(pending.toolName)?.found;
+      const command = found?.problem === undefined ? found && this.#options.readStored?.(found) : "broken";
+      if (command === undefined) return undefined;
+      if (command !== "broken") listed.push({ ...pending, command });
+    }
+    return listed;
+  }
+
+  #loadFile(toolName: string): Promise<void> {
+    const loading = this.#loading.get(toolName) ?? this.#loadOnce(toolName);
+    this.#loading.set(toolName, loading);
+    return loading;
+  }
+
+  async #loadOnce(toolName: string): Promise<void> {
+    const file = this.#files.get(toolName);
+    if (file === undefined) return;
+    const item = await loadEntry(file.found, this.#options.loadLimitMs);
+    const loaded = "command" in item ? withAliases(item, this.#options.toolPrefix) : item;
+    this.#loaded.set(toolName, { ...loaded, isBundled: file.pending.isBundled === true });
+  }
+
+  /** Takes what was loaded out of `pending`. */
+  #update(): void {
+    const { log, folders, onLoad } = this.#options;
+    const isNew = ({ toolName }: PendingCommand) => this.#loaded.has(toolName);
+    const news = this.pending.filter(isNew).flatMap(({ toolName }) => this.#loaded.get(toolName) ?? []);
+    if (news.length === 0) return;
+    const changes = settleBuiltins();
+    if (changes.length > 0)
+      log.error(
+        `while the commands of ${folders.join(", ")} were loaded, ${changes.join(", ")}; that was undone, because every command would inherit it`,
+      );
+    const loaded = [...this.#files.keys()].flatMap((toolName) => this.#loaded.get(toolName) ?? []);
+    this.pending = this.pending.filter((command) => !isNew(command));
+    this.entries = loaded.filter((item): item is CatalogEntry => "command" in item);
+    this.problems = loaded.filter((item): item is LoadProblem => "text" in item);
+    if (this.pending.length === 0) onLoad?.(loaded);
+    for (const item of news) if ("text" in item) log.error(`command not loaded: ${item.file}: ${item.text}`);
+  }
+
+  replace({ entries, problems }: CommandSource): void {
+    this.#files = new Map();
+    this.pending = [];
     this.entries = entries;
     this.problems = problems;
     this.trouble = undefined;
@@ -116,31 +213,6 @@ class FolderSource implements CommandSource {
   }
 }
 
-async function loadAll(options: FolderOptions): Promise<Loaded> {
-  const { isServed = () => true, select = (all) => all } = options;
-  const found = select(options.folders.filter((folder) => isServed(folder)).flatMap(discover)).map((item) =>
-    withPrefix(item, options.toolPrefix),
-  );
-  refuseClashes(found, options.isBundled);
-  const loaded = (await Promise.all(found.map(loadEntry))).map((item): CatalogEntry | LoadProblem => ({
-    ...("command" in item ? withAliases(item, options.toolPrefix) : item),
-    isBundled: options.isBundled?.(item.file) ?? false,
-  }));
-  const changes = settleBuiltins();
-  if (changes.length > 0) {
-    const folders = options.folders.join(", ");
-    options.log.error(
-      `while the commands of ${folders} were loaded, ${changes.join(", ")}; that was undone, because every command would inherit it`,
-    );
-  }
-  options.onLoad?.(loaded);
-  const entries = loaded.filter((item): item is CatalogEntry => "command" in item);
-  const problems = loaded.filter((item): item is LoadProblem => "text" in item);
-  refuseAliasClashes(entries, found);
-  for (const problem of problems) options.log.error(`command not loaded: ${problem.file}: ${problem.text}`);
-  return { entries, problems };
-}
-
 function refuseClashes(found: readonly FoundCommand[], isBundled: FolderOptions["isBundled"] = () => false): void {
   const toClaimant = ({ file, path: words }: FoundCommand) => ({
     place: file,
@@ -159,26 +231,7 @@ function withAliases(entry: CatalogEntry, prefix: string): CatalogEntry | LoadPr
   // What an older copy of the package has made knows of none.
   const aliases = toToolAliases(command.aliases ?? [], toolName, prefix);
   if (typeof aliases === "string") return { toolName, file, text: aliases };
+  if (aliases.some(({ name }, at) => name === toolName && command.aliases[at]?.name !== undefined))
+    return { toolName, file, text: `it has its own name ${toolName} among its \`aliases\`; take it out` };
   return aliases.length === 0 ? entry : { ...entry, aliases };
-}
-
-/** A name that is not in any list must not take a call from a tool that is, nor from another of its kind. */
-function refuseAliasClashes(entries: readonly CatalogEntry[], found: readonly FoundCommand[]): void {
-  const tools = new Map(found.map(({ toolName, file }) => [toolName, file]));
-  const aliases = new Map<string, string>();
-  for (const { toolName, file, command, aliases: names = [] } of entries) {
-    const own = { place: file, isAlias: true };
-    for (const [at, { name }] of names.entries()) {
-      if (name === toolName) {
-        if (command.aliases[at]?.name !== undefined)
-          throw clash(`${file} has its own name ${name} among its \`aliases\`; take it out.`);
-        continue;
-      }
-      const tool = tools.get(name);
-      if (tool !== undefined) throw clash(describeClash(name, own, { place: tool }));
-      const other = aliases.get(name);
-      if (other !== undefined) throw clash(describeClash(name, { place: other, isAlias: true }, own));
-      aliases.set(name, file);
-    }
-  }
 }

@@ -8,18 +8,18 @@ import type { FoundCommand } from "./discover.ts";
 import { loadModule } from "./load.ts";
 import { placeOf, type SourcePlace } from "./place.ts";
 
-const loadTimeoutMs = 10_000;
+const defaultLimitMs = 10_000;
 
 /** Loads one command file; what is wrong with it becomes a problem, not an exception. */
-export async function loadEntry(found: FoundCommand): Promise<CatalogEntry | LoadProblem> {
+export async function loadEntry(found: FoundCommand, limitMs = defaultLimitMs): Promise<CatalogEntry | LoadProblem> {
   const { file, toolName, path: words } = found;
   const problem = (text: string): LoadProblem => ({ toolName, file, text });
   if (found.problem !== undefined) return problem(found.problem);
   if (found.command !== undefined) return { toolName, path: words, file, command: found.command };
   try {
     // A file that waits for something that never comes must not keep the others from being served.
-    const loaded = await within(systemClock, loadTimeoutMs, loadModule(file), () => {
-      throw new Error(`it did not finish loading within ${loadTimeoutMs / 1000} s; a top-level await that never ends?`);
+    const loaded = await within(systemClock, limitMs, loadModule(file), () => {
+      throw new Error(`it did not finish loading within ${limitMs / 1000} s; a top-level await that never ends?`);
     });
     const exported = loaded.default;
     if (!isCommand(exported))

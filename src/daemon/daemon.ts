@@ -131,6 +131,7 @@ export class Daemon {
     let broker: Broker | undefined;
     try {
       runtime = await openRuntime(settings, {
+        loadsLate: true,
         ...parts,
         log,
         mayReload: (folders) => variables.areStill(folders, () => broker?.sendOn()),
@@ -249,7 +250,7 @@ function aboutOf(
 
 /** The folders that are served now: the bundled commands are not where a project has its own. */
 function foldersOf({ settings, catalog }: Runtime): readonly string[] {
-  const hasPack = catalog.entries.some(({ isBundled }) => isBundled === true);
+  const hasPack = [...catalog.entries, ...catalog.pending].some(({ isBundled }) => isBundled === true);
   return settings.commandFolders.filter((folder) => hasPack || !isPackFolder(folder));
 }
 
@@ -329,6 +330,7 @@ function keepAnswers(runtime: Runtime, shutdown: AbortSignal): void {
     clock,
     log,
   });
-  keeper.keep();
+  // The lists are made of loaded commands, and the first call does not wait for the other files.
+  void catalog.whenLoaded.then(() => keeper.keep());
   catalog.onChange(() => keeper.keep());
 }

@@ -1,6 +1,7 @@
+import { nextTurn } from "../clock.ts";
 import { ownArguments } from "../command/aliases.ts";
 import { isKnown } from "../command/caller.ts";
-import type { Catalog, CatalogEntry } from "../command/catalog.ts";
+import type { Catalog, CatalogEntry, ListedEntry } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
 import { envelopeSchema } from "../command/envelope.ts";
 import type { ForeignTool } from "../command/foreign.ts";
@@ -63,12 +64,12 @@ export function createTools(options: ToolsOptions): CommandTools {
     if (listed?.revision !== catalog.revision || listed.isPartial)
       listed = { revision: catalog.revision, isPartial: false, tools: listCommands(options) };
     const current = listed;
-    return current.tools.catch((error: unknown) => {
+    return current.tools.catch(async (error: unknown) => {
       // Hints are a courtesy: tools are listed without them when the store cannot be read, and with them when it can
       // again.
       options.log.warn("durations could not be read; tools are listed without hints", { error });
       current.isPartial = true;
-      return ownEntries(catalog).map((entry) => toTool(entry));
+      return (await ownEntries(catalog)).map((entry) => toTool(entry));
     });
   };
   return {
@@ -93,8 +94,10 @@ export function createTools(options: ToolsOptions): CommandTools {
       return present(tool, entry, shape);
     },
     inputSchema: (toolName) => catalog.get(toolName)?.command.inputSchema ?? plain?.inputSchema(toolName),
+    load: (toolName) => catalog.load(toolName),
     call(called, request) {
       const answer = callTool(called, request);
+      if (catalog.pending.length > 0) void loadAfter(answer);
       if (answer === undefined || !takesJobNotifications(request.client)) return answer;
       return answer instanceof Promise ? answer.then(withEnvelopeOnTop) : withEnvelopeOnTop(answer);
     },
@@ -108,6 +111,13 @@ export function createTools(options: ToolsOptions): CommandTools {
     },
     unknown: (toolName) => unknownTool(toolName, catalog),
   };
+
+  /** Loads the other commands when the first call has been answered, so that its client does not wait for them. */
+  async function loadAfter(answer: unknown): Promise<void> {
+    await Promise.allSettled([answer]);
+    await nextTurn();
+    await catalog.loadAll();
+  }
 
   function callTool(called: ToolCall, request: ClientRequest): Result | Promise<Result> | undefined {
     const entry = catalog.get(called.name);
@@ -151,12 +161,12 @@ function toOwnNames(entry: CatalogEntry, request: ToolCall): ToolCall | string {
 
 async function listCommands({ catalog, readStats }: ToolsOptions): Promise<readonly ListedTool[]> {
   const known = new Map((await readStats()).map((stats) => [stats.command, stats]));
-  return ownEntries(catalog).map((entry) => toTool(entry, known.get(entry.toolName)));
+  return (await ownEntries(catalog)).map((entry) => toTool(entry, known.get(entry.toolName)));
 }
 
 /** Those of somebody else's server are listed as that server lists them to this client, page by page. */
-function ownEntries({ entries }: Catalog): readonly CatalogEntry[] {
-  return entries.filter(({ isListedByServer }) => isListedByServer !== true);
+async function ownEntries(catalog: Catalog): Promise<readonly ListedEntry[]> {
+  return (await catalog.listed()).filter(({ isListedByServer }) => isListedByServer !== true);
 }
 
 /** Since 2026-07-28 a tool does not say whether it can be a task, and before 2025-11-25 there are none. */
@@ -181,7 +191,7 @@ function present(listing: Json, entry: CatalogEntry | undefined, { hasSupport, t
 }
 
 /** A command as tools/list shows it. */
-export function toTool(entry: CatalogEntry, known?: CommandStats): ListedTool {
+export function toTool(entry: ListedEntry, known?: CommandStats): ListedTool {
   const { command, toolName } = entry;
   const _meta = {
     "meanwhile/tool": {
@@ -206,7 +216,7 @@ export function toTool(entry: CatalogEntry, known?: CommandStats): ListedTool {
 }
 
 /** As its own server lists it, and that it may be a task here. */
-function toForeignTool({ command, toolName }: CatalogEntry, { listing }: ForeignTool, _meta: object): ListedTool {
+function toForeignTool({ command, toolName }: ListedEntry, { listing }: ForeignTool, _meta: object): ListedTool {
   const { outputSchema } = command;
   return {
     ...listing,

@@ -19,6 +19,8 @@ import type { ClientRequest, Result } from "./request.ts";
  * `{ name, partial_argument, arguments, context }`. The author's prompts and templates stay with the SDK.
  */
 export interface OwnCompletions {
+  /** The tool or prompt that a request is about; undefined when it names none. */
+  nameIn(params: unknown): string | undefined;
   /** Undefined when the request is about something that is not ours. */
   complete(params: unknown, request: ClientRequest, authors: AuthorsOwn): Promise<Result> | undefined;
 }
@@ -44,6 +46,11 @@ interface Wanted {
 
 export function createCompletions(options: CompletionsOptions): OwnCompletions {
   return {
+    nameIn(params) {
+      const { ref, name } = (params ?? {}) as { ref?: { name?: unknown } | null; name?: unknown };
+      const asked = ref === undefined ? name : ref?.name;
+      return typeof asked === "string" ? asked : undefined;
+    },
     complete(params, request, authors) {
       const { ref, name } = (params ?? {}) as { ref?: { type?: unknown; name?: unknown } | null; name?: unknown };
       if (ref === undefined) {

@@ -22,6 +22,8 @@ export interface CommandTools {
   /** A tool of somebody else's server, as it is listed here; undefined where its name is taken. */
   present(tool: Json, request: ClientRequest): Json | undefined;
   inputSchema(toolName: string): JsonSchema | undefined;
+  /** See `Catalog.load`. Await it before `call`, and before anything that is asked of a command by its name. */
+  load(toolName: string): Promise<void> | undefined;
   /** Undefined when no command of that name is known. */
   call(called: ToolCall, request: ClientRequest): Result | Promise<Result> | undefined;
   /**

@@ -1,5 +1,5 @@
 import { ownArguments } from "../command/aliases.ts";
-import type { Catalog, CatalogEntry } from "../command/catalog.ts";
+import type { Catalog, CatalogEntry, ListedEntry } from "../command/catalog.ts";
 import type { JsonSchema } from "../command/schema.ts";
 import { messageOf } from "../errors.ts";
 import { badParams } from "./params.ts";
@@ -10,7 +10,7 @@ import type { Result } from "./request.ts";
  * these arguments. It is there because clients complete the arguments of prompts, and of nothing else.
  */
 export interface OwnPrompts {
-  list(): readonly Prompt[];
+  list(): Promise<readonly Prompt[]>;
   has(name: string): boolean;
   get(name: string, given: unknown): Promise<Result>;
 }
@@ -24,9 +24,10 @@ interface Prompt {
 export function createPrompts(catalog: Catalog): OwnPrompts {
   let listed: { revision: number; prompts: readonly Prompt[] } | undefined;
   return {
-    list() {
+    async list() {
+      const entries = await catalog.listed();
       if (listed?.revision !== catalog.revision)
-        listed = { revision: catalog.revision, prompts: catalog.entries.filter(isPrompt).map(toPrompt) };
+        listed = { revision: catalog.revision, prompts: entries.filter(isPrompt).map(toPrompt) };
       return listed.prompts;
     },
     has: (name) => isPrompt(catalog.get(name)),
@@ -40,7 +41,7 @@ export function createPrompts(catalog: Catalog): OwnPrompts {
 }
 
 /** A server whose tools are commands here has prompts of its own, or none. */
-export function isPrompt(entry: CatalogEntry | undefined): entry is CatalogEntry {
+export function isPrompt<T extends ListedEntry>(entry: T | undefined): entry is T {
   return entry !== undefined && entry.command.foreign === undefined;
 }
 
@@ -65,7 +66,7 @@ function isTexts(given: unknown): given is Readonly<Record<string, string>> {
   );
 }
 
-function toPrompt({ toolName, command }: CatalogEntry): Prompt {
+function toPrompt({ toolName, command }: ListedEntry): Prompt {
   const required = new Set((command.inputSchema.required ?? []) as string[]);
   const properties = Object.entries((command.inputSchema.properties ?? {}) as Record<string, JsonSchema>);
   return {

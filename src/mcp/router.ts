@@ -127,6 +127,9 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
             : error;
         });
       };
+      const loading = tools.load(name);
+      if (loading !== undefined)
+        return tools.whenStarted(loading, params as unknown as ToolCall, request, () => call());
       const { openGuest } = request;
       if (openGuest !== undefined) return call(openGuest);
       const opening = request.guest();
@@ -144,11 +147,12 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
     ...(prompts !== undefined && {
       "prompts/list": listed("prompts", async (request) => {
         const guest = await request.guest();
-        return prompts.list().filter(({ name }) => guest?.prompts.has(name) !== true);
+        return (await prompts.list()).filter(({ name }) => guest?.prompts.has(name) !== true);
       }),
     }),
     "prompts/get": async (params, request) => {
       const name = textParam(params, "name");
+      await tools.load(name);
       const isAuthors = (await request.guest())?.prompts.has(name) === true;
       if (!isAuthors && prompts?.has(name) === true)
         return await prompts.get(name, params.arguments === undefined ? {} : params.arguments);
@@ -161,6 +165,8 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
     },
     "completion/complete": async (params, request) => {
       const guest = await request.guest();
+      const name = completions.nameIn(params);
+      if (name !== undefined) await tools.load(name);
       const authors = {
         isPrompt: (name: string) => guest?.prompts.has(name) === true,
         schemaOf: (name: string) =>

@@ -72,7 +72,7 @@ export interface Serving {
   readonly parked: ParkedCalls;
   /** Those over pipes that are going on. */
   readonly conversations: Set<Conversation>;
-  /** The schema of a tool's arguments, as its caller sees it. */
+  /** The schema of a tool's arguments, as its caller sees it; undefined while the file of the tool is not loaded. */
   schemaOf(tool: string, caller: Caller): Json | undefined;
   /** Hears which lists have changed, beside those who were told already. */
   onListsChanged(listener: (lists: readonly ListName[]) => void): void;

@@ -33,13 +33,14 @@ export function servedCatalog({ home, commandFolders, bundled, toolPrefix }: Pro
     isBundled: isBundledFile,
     select: (found) => selectServed(found, bundled),
     onLoad: (loaded) => stored.keep(loaded),
+    readStored: (found) => stored.listed(found),
   } satisfies FolderOptions;
 }
 
 /** The commands of a project that are served, kept up to date while their files change. */
 export function openServedFolders(
   project: ProjectSettings,
-  options: Pick<LiveFolderOptions, "clock" | "log" | "mayReload">,
+  options: Pick<LiveFolderOptions, "clock" | "log" | "mayReload" | "isLoadedLate">,
 ): Promise<CommandSource> {
   return openLiveFolders({ ...servedCatalog(project, options.log), ...options, isServed: servedFolders(project) });
 }
@@ -113,7 +114,9 @@ export function takingPlaceOfBundled<T extends { readonly path: readonly string[
   );
 }
 
-/** Says which of the tools that are to count as long are none; undefined when all are there. */
+/**
+ * Says which of the tools that are to count as long are none; undefined when all are there. The catalog must be loaded.
+ */
 export function unknownLongTools(names: readonly string[] = [], catalog: Catalog): string | undefined {
   const unknown = names.filter((name) => catalog.get(name) === undefined && catalog.problemOf(name) === undefined);
   if (unknown[0] === undefined) return undefined;

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
-import type { CatalogEntry, LoadProblem } from "../command/catalog.ts";
-import type { DescribedCommand } from "../command/command.ts";
+import { type CatalogEntry, type ListedCommand, type LoadProblem, listedOf } from "../command/catalog.ts";
+import type { Command, DescribedCommand } from "../command/command.ts";
 import { discover, type FoundCommand } from "../command/discover.ts";
 import { loadEntry } from "../command/load-entry.ts";
 import { type Home, isBundledFile, writePrivately } from "../paths.ts";
@@ -33,6 +33,8 @@ interface StoredCommand {
   readonly asks: boolean;
   /** The arguments that have a completer of their own. */
   readonly completers: readonly string[];
+  /** What lists show beside the summary, the description and the input schema; absent for tools of other servers. */
+  readonly listed?: Omit<ListedCommand, "summary" | "description" | "inputSchema" | "foreign">;
 }
 
 /** By the path below the folder, or a hook's tool. Without a command, the file could not be loaded. */
@@ -61,6 +63,17 @@ export class StoredCatalog {
     }
     const command = this.#find(found)?.command;
     return command === undefined ? undefined : toDescribed(command);
+  }
+
+  /**
+   * What lists show of a command: undefined when its file has not been loaded as it is, "broken" when that could not be
+   * loaded.
+   */
+  listed(found: FoundCommand): ListedCommand | "broken" | undefined {
+    const stored = this.#find(found);
+    if (stored === undefined || stored.command === undefined) return stored && "broken";
+    const { summary, description, inputSchema, listed } = stored.command;
+    return listed && { ...listed, outputSchema: listed.outputSchema, summary, description, inputSchema };
   }
 
   /** Whether this command file, or the file whose hook registers it, was loaded before, byte by byte. */
@@ -209,15 +222,9 @@ function digestOf(file: string): string | undefined {
   return createHash("sha256").update(readFileSync(file)).digest("base64url");
 }
 
-function toStored({
-  summary,
-  description,
-  inputSchema,
-  positional,
-  examples,
-  confirm,
-  complete,
-}: DescribedCommand): StoredCommand {
+function toStored(command: Command): StoredCommand {
+  const { description, positional, examples, confirm, complete } = command;
+  const { summary, description: _description, inputSchema, ...listed } = listedOf(command);
   return {
     summary,
     ...(description !== undefined && { description }),
@@ -226,10 +233,11 @@ function toStored({
     examples,
     asks: confirm !== false,
     completers: Object.keys(complete),
+    ...(command.foreign === undefined && { listed }),
   };
 }
 
-function toDescribed({ asks, completers, description, ...command }: StoredCommand): DescribedCommand {
+function toDescribed({ asks, completers, description, listed: _listed, ...command }: StoredCommand): DescribedCommand {
   // Whose values only its code knows is remembered, and that code is not run.
   const complete = Object.fromEntries(completers.map((name) => [name, undefined]));
   return { ...command, description, confirm: asks ? "Go ahead?" : false, complete };
@@ -271,12 +279,14 @@ function isStored(item: unknown): boolean {
     positional,
     examples,
     completers,
+    listed = {},
   } = (command ?? {}) as Record<string, unknown>;
   const areTexts = [summary, description].every((text) => typeof text === "string");
   const areLists = [positional, examples, completers].every(
     (list) => Array.isArray(list) && list.every((text) => typeof text === "string"),
   );
-  return areTexts && areLists && typeof inputSchema === "object" && inputSchema !== null;
+  const areObjects = [inputSchema, listed].every((value) => typeof value === "object" && value !== null);
+  return areTexts && areLists && areObjects;
 }
 
 /** Projects come and go; those that were loaded last are remembered. */

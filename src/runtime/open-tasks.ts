@@ -64,7 +64,7 @@ export async function openTasks(settings: Settings | HomelessSettings, options: 
     ...(settings.home !== undefined && { concurrency: settings.concurrency, worksHere: settings.worksHere }),
     ...(options.startsChildren !== false && createIsolations(clock, log)),
   });
-  return { ...tasks, createWorker: (find) => tasks.createWorker((name) => find(name) ?? ownCommand(name)) };
+  return { ...tasks, createWorker: (find, load) => tasks.createWorker((name) => find(name) ?? ownCommand(name), load) };
 }
 
 /** Who hands out the tasks: what the settings name, else BullMQ in a database that is shared, where it is installed. */

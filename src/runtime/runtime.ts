@@ -49,6 +49,11 @@ export interface RuntimeParts {
   readonly clock?: Clock;
   /** Where commands come from, beside the config's `mcp` hook. Default: the project's folders, kept up to date. */
   readonly sources?: readonly CommandSource[];
+  /**
+   * Default false. True: a command file is loaded when it is needed, and the others after the first answer or one second.
+   * Where upstreams or a hook stand beside the files, they are all loaded first.
+   */
+  readonly loadsLate?: boolean;
   /** See `openLiveFolders`. */
   readonly mayReload?: (folders: readonly string[]) => boolean;
   /** Default: what the settings name, opened when first needed. */
@@ -62,6 +67,9 @@ export interface RuntimeParts {
   /** See `OpenTasksOptions`. */
   readonly startsChildren?: boolean | undefined;
 }
+
+/** A server that nobody calls loads its command files after this time. */
+const loadAllAfterMs = 1_000;
 
 export async function openRuntime(settings: Settings, parts: RuntimeParts = {}): Promise<Runtime> {
   const { log = silentLog, clock = systemClock } = parts;
@@ -92,10 +100,14 @@ export interface CoreParts extends OpenTasksOptions {
 /** Puts together what serves these commands. Opens nothing yet. */
 export function createRuntime(settings: Settings | HomelessSettings, parts: CoreParts): RuntimeCore {
   const { catalog, guests, log } = parts;
-  const unknown = unknownLongTools(settings.deferral.tools, catalog);
-  if (unknown !== undefined) log.warn(unknown);
+  void catalog.whenLoaded.then(() => {
+    const unknown = unknownLongTools(settings.deferral.tools, catalog);
+    if (unknown !== undefined) log.warn(unknown);
+  });
   const tasks = new ServedTasks(settings, catalog, parts);
   const { clock } = tasks;
+  const cancelLoading =
+    catalog.pending.length === 0 ? () => {} : parts.clock.after(loadAllAfterMs, () => void catalog.loadAll());
   const serving = createServing({
     ...settings,
     facts: parts.facts ?? settings,
@@ -113,6 +125,7 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
   });
   tasks.onClosing(() => serving.leaveShared());
   const close = async (graceMs: number) => {
+    cancelLoading();
     catalog.close();
     const waiting = await tasks.close(graceMs);
     serving.close();
@@ -120,6 +133,7 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
   };
   const kill = async () => {
     const killed = tasks.kill();
+    cancelLoading();
     catalog.close();
     serving.close();
     await killed;
@@ -132,8 +146,9 @@ async function openSources(
   { hook, gateway }: { readonly hook: Hook | undefined; readonly gateway: Gateway | undefined },
   parts: RuntimeParts & { readonly clock: Clock; readonly log: Logger },
 ): Promise<Catalog> {
-  const { clock, log, mayReload } = parts;
-  const folders = () => openServedFolders(settings, { clock, log, mayReload });
+  const { clock, log, mayReload, loadsLate = false } = parts;
+  const isLoadedLate = loadsLate && hook === undefined && gateway === undefined;
+  const folders = () => openServedFolders(settings, { clock, log, mayReload, isLoadedLate });
   const own = parts.sources ?? [await folders(), ...codeSources(settings)];
   gateway?.standBeside(hook === undefined ? own : [...own, hook.tools]);
   const sources = [...own, ...(gateway?.sources ?? [])];

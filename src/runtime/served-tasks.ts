@@ -180,7 +180,10 @@ export class ServedTasks {
   async #openOnce(): Promise<Opened> {
     const { openTasks } = await import("./open-tasks.ts");
     const tasks = await openTasks(this.#settings, { ...this.#options, store: await this.#openStore() });
-    const worker = tasks.createWorker((name) => this.#catalog.get(name));
+    const worker = tasks.createWorker(
+      (name) => this.#catalog.get(name),
+      (name) => this.#catalog.load(name),
+    );
     return { tasks, worker };
   }
 }

@@ -18,8 +18,11 @@ import { Worker } from "./worker.ts";
 export interface Tasks {
   readonly engine: Engine;
   readonly history: History;
-  /** A worker for this project's tasks. */
-  createWorker(find: (command: string) => CatalogEntry | undefined): Worker;
+  /** A worker for this project's tasks. `load` loads a command that is not loaded yet; undefined: nothing is to be loaded. */
+  createWorker(
+    find: (command: string) => CatalogEntry | undefined,
+    load?: (command: string) => Promise<void> | undefined,
+  ): Worker;
   /** Answers calls, those that somebody waits for by this worker. */
   createCalls(worker: Worker): Calls;
   readonly sweeper: Sweeper;
@@ -65,7 +68,11 @@ export function createTasks(parts: TasksParts): Tasks {
     history,
     createCalls: (worker) => new Calls({ engine, worker, history, clock, log, deferral }),
     sweeper: new Sweeper({ store, dispatcher, clock, log, isDead }),
-    createWorker: (find) => new Worker({ ...parts, history, find, worker: parts.createWorkerName(), ended, leaving }),
+    createWorker: (find, load) =>
+      new Worker({
+        ...{ ...parts, history, find, worker: parts.createWorkerName(), ended, leaving },
+        ...(load !== undefined && { load }),
+      }),
     async close() {
       // Durations are a courtesy.
       await history.flush().catch((error: unknown) => log.debug("durations were not kept", { error }));

@@ -16,6 +16,8 @@ import { type Occupant, WorkerPlaces } from "./worker-places.ts";
 export interface WorkerOptions extends Omit<HeldCallOptions, "leaseMs" | "onClaim" | "records" | "absences"> {
   readonly dispatcher: Dispatcher;
   readonly find: (command: string) => CatalogEntry | undefined;
+  /** Awaited before `find`. Default: every command is loaded. */
+  readonly load?: (command: string) => Promise<void> | undefined;
   readonly leaseMs?: number;
   readonly concurrency?: number | undefined;
   /** False for a process that answers clients and leaves all work to others. */
@@ -315,6 +317,7 @@ export class Worker {
     this.#isDry = false;
     failpoint("after-claim");
     this.#places.serve(task.caller);
+    await this.#options.load?.(task.command);
     this.#begin(task);
     return true;
   }

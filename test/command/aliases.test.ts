@@ -39,26 +39,38 @@ describe("a command with aliases", () => {
   test.each([
     [
       "another tool",
+      "a_c",
       { "a/b.ts": command(["a_c"]), "a/c.ts": command([]) },
       /^The alias a_c of .*b\.ts is the name of another tool, .*c\.ts; take the alias out, or rename the tool\.$/,
     ],
     [
       "a tool that cannot be loaded",
+      undefined,
       { "a/b.ts": command(["a_c"]), "a/c.ts": "export default 1;" },
       /^The alias a_c of .*b\.ts is the name of another tool, .*c\.ts/,
     ],
     [
       "another's alias",
+      "a_b",
       { "a/b.ts": command(["old"]), "a/c.ts": command(["old"]) },
       /^Two commands have the alias old: .*b\.ts and .*c\.ts; take it out of one\.$/,
     ],
-    [
-      "its own name",
-      { "a/b.ts": command(["a_b"]) },
-      /^.*b\.ts has its own name a_b among its `aliases`; take it out\.$/,
-    ],
-  ])("that clash with %s is an error that names both", async (_with, files, sentence) => {
-    await expect(open(files)).rejects.toThrow(sentence);
+  ])(
+    "that clash with %s lead to the first owner, and the command stays served",
+    async (_with, owner, files, sentence) => {
+      const catalog = await open(files);
+      const name = owner === "a_b" ? "old" : "a_c";
+      expect(catalog.get(name)?.toolName).toBe(owner);
+      const problem = catalog.problems.find(({ isServed }) => isServed === true);
+      expect(problem?.text).toMatch(sentence);
+      expect(catalog.get(problem?.toolName ?? "")).toBeDefined();
+    },
+  );
+
+  test("that clash with its own name are a problem of its file", async () => {
+    const catalog = await open({ "a/b.ts": command(["a_b"]), "a/c.ts": command([]) });
+    expect(catalog.problemOf("a_b")?.text).toBe("it has its own name a_b among its `aliases`; take it out");
+    expect(catalog.get("a_c")).toBeDefined();
   });
 
   test("that clash with a follow-up tool is a problem of its file, and the others still work", async () => {

@@ -193,14 +193,15 @@ describe("Sources merged", () => {
     expect(catalog.problems).toEqual([]);
   });
 
-  test("that clash later by an alias: the tool that got it is the one that is missing", () => {
+  test("that clash later by an alias: the alias leads to the tool of that name, and both are served", () => {
     const [a, b] = [new ChangingSource("the server a", named("x")), new ChangingSource("the server b", named("y"))];
     const catalog = mergeSources([a, b], openLog());
     a.has(named("x", { aliases: ["y"] }));
-    expect(names(catalog)).toEqual(["y"]);
+    expect(names(catalog)).toEqual(["x", "y"]);
+    expect(catalog.get("y")).toBe(b.get("y"));
     expect(catalog.problemOf("x")?.text).toContain("The alias y of the server a is the name of another tool");
     a.has(named("x"));
-    expect(names(catalog)).toEqual(["x", "y"]);
+    expect(catalog.problems).toEqual([]);
   });
 
   test("tell of changes: the revision grows with each, and with nothing else", () => {

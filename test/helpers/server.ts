@@ -52,6 +52,8 @@ export interface LocalOptions extends ServerOptions {
   readonly clock?: FakeClock;
   /** `sqlite`: the database of the home. Default: a new store in memory. */
   readonly store?: Store | "sqlite";
+  /** See `RuntimeParts`. Default: true for clients over stdio, unless the clock is a test's: loading takes real time. */
+  readonly loadsLate?: boolean;
   /** In place of what the config and the environment say. */
   readonly settings?: Partial<Settings>;
   readonly log?: Logger;
@@ -183,6 +185,7 @@ async function openLocal(options: LocalOptions & Folders, usual: Transport): Pro
   };
   const runtime = await openRuntime(settings, {
     log: options.log ?? silentLog,
+    loadsLate: options.loadsLate ?? (usual === "stdio" && clock === undefined),
     ...(clock !== undefined && { clock }),
     ...(store !== "sqlite" && { store }),
     ...(await sourcesOf(options, settings)),
@@ -246,7 +249,7 @@ async function openDaemon(options: Places["daemon"]["options"] & Folders): Promi
   const daemons = new DaemonHomeHere({
     ...{ home, cwd, env },
     parts: {
-      ...(clock !== undefined && { clock }),
+      ...(clock !== undefined && { clock, loadsLate: false }),
       ...(folders.length === 0 && { sources: [toSource(commands as Readonly<Record<string, Command>>)] }),
     },
   });

@@ -6,8 +6,8 @@ import { beTyped, thisProgram } from "../../program/program.ts";
 import { executable } from "../../project/project.ts";
 import { nobodys } from "../../system/child-environment.ts";
 import { system } from "../../system/system.ts";
-import { main } from "./main.ts";
 import type { ProcessContext } from "../process-context.ts";
+import { main } from "./main.ts";
 
 /** The only file of the CLI that uses the process: runs what was typed, and exits with its code. */
 export async function runProgram(argv: readonly string[]): Promise<never> {

@@ -15,9 +15,9 @@ import { toName } from "../../setup/launch.ts";
 import { describeStore, type Store } from "../../store/open.ts";
 import { onStop } from "../../system/on-stop.ts";
 import { taskPlaces } from "../../task/limits.ts";
+import type { ProcessContext } from "../process-context.ts";
 import { httpBanner } from "../screens/http-banner.ts";
 import { workerBanner } from "../screens/worker-banner.ts";
-import type { ProcessContext } from "../process-context.ts";
 import type { TypedVerb } from "../verb.ts";
 
 /** How long open connections may take to close. */
@@ -31,7 +31,7 @@ export async function serveOverStdio(settings: Settings, context: ProcessContext
   // process ends.
   context.stdout.removeAllListeners("error");
   const stdout = takeStdout(context.guarded);
-  const runtime = await open(settings, context);
+  const runtime = await open(settings, context, { loadsLate: true });
   const stopped = stopOf(context);
   const streams = { input: context.stdin, output: stdout.stream, write: stdout.write, folder: context.cwd };
   const isTold = await Promise.race([stopped.then(() => true), serveStreams(runtime, streams).then(() => false)]);
@@ -44,7 +44,7 @@ export async function serveOverStdio(settings: Settings, context: ProcessContext
 export async function serveOverHttp(settings: Settings, { terminal, context }: Served): Promise<ExitCode> {
   takeStdout(context.guarded);
   // Nobody is there yet who could be told later that the database cannot be used.
-  const runtime = await open(settings, context, (log) => openNodeStore(settings, { log }));
+  const runtime = await open(settings, context, { openFirst: (log) => openNodeStore(settings, { log }) });
   const door = await serveRuntimeOverHttp(runtime);
   await runtime.tasks.start();
   const { name, version, home, http } = settings;
@@ -72,7 +72,7 @@ export async function serveOverHttp(settings: Settings, { terminal, context }: S
 /** `worker`: no door, and all the work. */
 export async function workUntilStopped(settings: Settings, { terminal, context }: Served): Promise<void> {
   takeStdout(context.guarded);
-  const runtime = await open(settings, context, (log) => openNodeStore(settings, { log }));
+  const runtime = await open(settings, context, { openFirst: (log) => openNodeStore(settings, { log }) });
   await runtime.tasks.start();
   const { version, project } = settings;
   const facts = { version, project, commands: runtime.catalog.entries.length, store: describeStore(settings.store) };
@@ -91,7 +91,7 @@ function stopOf(context: ProcessContext): Promise<void> {
 async function open(
   settings: Settings,
   { guarded, stderr }: ProcessContext,
-  openFirst?: (log: Logger) => Promise<Store>,
+  { openFirst, loadsLate = false }: { openFirst?: (log: Logger) => Promise<Store>; loadsLate?: boolean },
 ): Promise<Runtime> {
   // Commands print to stderr, and so do we; only they are held to a limit.
   const write = limitPrints(guarded, {
@@ -109,7 +109,11 @@ async function open(
   const stopGuarding = guardBuiltins((harm) =>
     log.error(describeHarm(harm, advice, (name) => runtime?.catalog.get(name)?.file)),
   );
-  const opened = await openRuntime(settings, { log, ...(openFirst !== undefined && { store: await openFirst(log) }) });
+  const opened = await openRuntime(settings, {
+    log,
+    loadsLate,
+    ...(openFirst !== undefined && { store: await openFirst(log) }),
+  });
   runtime = opened;
   const stopWatching = watchLoop(systemClock, log);
   return {

@@ -134,8 +134,8 @@ function toJson({ entries, sources, problems }: Listed, known: ReadonlyMap<strin
 
 function reportProblems(catalog: Catalog, terminal: Terminal): void {
   const { red } = terminal.colors;
-  for (const { toolName, file, text } of catalog.problems) {
-    const what = toolName === undefined ? "" : `${toolName} is missing: `;
+  for (const { toolName, file, text, isServed } of catalog.problems) {
+    const what = toolName === undefined || isServed === true ? "" : `${toolName} is missing: `;
     // Of an upstream that is down the sentence names it.
     const where = text.toLowerCase().startsWith(file.toLowerCase()) ? "" : `${clean(file)}: `;
     terminal.say(`${red("✗")} ${what}${where}${cleanLines(text)}\n`);
