@@ -1,9 +1,10 @@
-import { spawnSync } from "node:child_process";
-import { chmodSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
+import { runCli, startCli } from "../helpers/cli.ts";
+import { holdTimer } from "../helpers/hold-timer.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { executable, runMeanwhile } from "../helpers/meanwhile.ts";
+import { waitFor } from "../helpers/wait-for.ts";
 
 const command = (text: string, before = "") => `import { defineCommand } from "meanwhile";
 import { z } from "zod";
@@ -17,7 +18,7 @@ const input =
 function project(files: Readonly<Record<string, string>> = {}) {
   const cwd = writeFiles(temporaryFolder(), { "commands/report/render.ts": command(input), ...files });
   const env = { MEANWHILE_HOME: path.join(cwd, "home") };
-  const run = (...words: string[]) => runMeanwhile(words, { cwd, env });
+  const run = (...words: string[]) => runCli(words, { cwd, env });
   const complete = async (shell: string, ...words: string[]) => {
     const asked = shell === "bash" ? [" \t\n\"'@><=;|&(:", `meanwhile ${words.join(" ")}`] : words;
     return await run("_complete", "--shell", shell, "--", ...asked);
@@ -56,8 +57,12 @@ describe.each(["bash", "zsh", "fish"])("the entry of %s", (shell) => {
   });
 });
 
-describe("whatever a project does, a shell gets an answer or none, never an error", () => {
+describe("a shell gets an answer or none, and never an error, from a project with", () => {
   const silent = { code: 0, stderr: "" };
+  const endless = `import { writeFileSync } from "node:fs";
+import path from "node:path";
+writeFileSync(path.join(import.meta.dirname, "../../loading"), "");
+await new Promise(() => {});`;
   const noise =
     'console.log("out"); console.error("err"); process.stdout.write("out"); process.emitWarning("careful");';
 
@@ -69,16 +74,26 @@ describe("whatever a project does, a shell gets an answer or none, never an erro
       "values\npdf\ndocx\n",
     ],
     ["cannot be loaded", "export default", "values\n"],
-    ["never finishes loading", "await new Promise(() => {});", "values\n"],
   ])("a command that %s", async (_, text, stdout) => {
     const { cwd, env, complete } = project({ "commands/report/render.ts": text });
-    const { code } = await runMeanwhile(["tools"], { cwd, env });
+    const { code } = await runCli(["tools"], { cwd, env });
     expect(code).toBe(stdout === "values\n" ? 1 : 0);
     expect(await complete("zsh", "report", "render", "--format", "")).toMatchObject({ ...silent, stdout });
     expect(await complete("zsh", "report", "")).toMatchObject({
       ...silent,
       stdout: expect.stringMatching(/^values\nrender/),
     });
+  });
+
+  test("a command that never finishes loading", async () => {
+    const { cwd, env, complete } = project({ "commands/report/render.ts": endless });
+    const endLoading = holdTimer(10_000);
+    const listing = startCli(["tools"], { cwd, env });
+    await waitFor(() => existsSync(path.join(cwd, "loading")));
+    endLoading();
+    expect(await listing.exited).toBe(1);
+    expect(listing.stderr()).toContain("it did not finish loading within 10 s");
+    expect(await complete("zsh", "report", "render", "--format", "")).toMatchObject({ ...silent, stdout: "values\n" });
   });
 
   test("a broken config, a damaged store, and a question that is none", async () => {
@@ -91,7 +106,7 @@ describe("whatever a project does, a shell gets an answer or none, never an erro
       expect(await damaged.run("_complete", ...words)).toMatchObject({ ...silent, stdout: "" });
   });
 
-  test("no store is made, and no command is run", async () => {
+  test("a command that throws when it runs, which is not run; no store is made", async () => {
     const { complete, run, cwd } = project({
       "commands/report/render.ts": command('input: z.object({}), run: () => { throw new Error("ran"); }'),
     });
@@ -101,48 +116,5 @@ describe("whatever a project does, a shell gets an answer or none, never an erro
       "values\n--json\tprint the result as JSON\n",
     );
     expect(readdirSync(path.join(cwd, "home")).filter((name) => name !== "cache")).toEqual([]);
-  });
-});
-
-describe("a real bash", () => {
-  /** A bash that has sourced the script; gives what is in COMPREPLY after the function was called for a line. */
-  async function openBash({ cwd, env, run }: ReturnType<typeof project>, searched = path.join(cwd, "bin")) {
-    const { stdout: script } = await run("completion", "bash");
-    writeFiles(cwd, {
-      "completion.bash": script,
-      "bin/meanwhile": `#!/bin/sh\nexec "${process.execPath}" "${executable}" "$@"\n`,
-    });
-    chmodSync(path.join(cwd, "bin/meanwhile"), 0o755);
-    const call = `set -u; source completion.bash; complete -p meanwhile >&2; PATH=$2
-COMP_LINE=$1 COMP_POINT=\${#1} COMP_WORDS=($1) COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))
-_meanwhile; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    return (line: string): string[] => {
-      const words = ["--noprofile", "--norc", "-c", call, "bash", line, searched];
-      const { stdout, stderr } = spawnSync("bash", words, {
-        cwd,
-        env: { ...process.env, ...env, LC_ALL: "C.UTF-8" },
-        encoding: "utf8",
-      });
-      expect(stderr).toBe("complete -o nosort -F _meanwhile meanwhile\n");
-      return stdout.split("\n").filter((word) => word !== "");
-    };
-  }
-
-  test("gets its replies from the script", async () => {
-    const { taskId, ...from } = await withTask();
-    const reply = await openBash(from);
-    expect(reply("meanwhile rep")).toEqual(["report"]);
-    expect(reply("meanwhile report ")).toEqual(["render"]);
-    expect(reply("meanwhile report render --format=d")).toEqual(["docx"]);
-    expect(reply("meanwhile report render --title tw")).toEqual(["two\\ words"]);
-    expect(reply('meanwhile report render --title "tw')).toEqual(["two words"]);
-    expect(reply("meanwhile report render --title a:")).toEqual(["b", "c"]);
-    expect(reply(`meanwhile tasks show ${taskId.slice(0, 8)}`)).toEqual([taskId]);
-    expect(reply("meanwhile nonsense ")).toEqual([]);
-  });
-
-  test("gets none where meanwhile is gone", async () => {
-    const reply = await openBash(project(), "/nowhere");
-    expect(reply("meanwhile rep")).toEqual([]);
   });
 });
