@@ -1,13 +1,17 @@
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { openStore } from "../../src/store/open.ts";
+import { systemClock } from "../../src/clock.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
 import { bucketOf } from "../../src/task/quantiles.ts";
-import { writeFiles } from "../helpers/home.ts";
-import { waitFor } from "../helpers/meanwhile.ts";
-import { gate, kindOf, Project } from "../helpers/project.ts";
-import type { Json, WireClient, WireOptions } from "../helpers/wire.ts";
+import { gate, kindOf } from "../helpers/project.ts";
+import { type LocalOptions, openServer } from "../helpers/server.ts";
+import { waitFor } from "../helpers/wait-for.ts";
+import { type Json, takesJobs, type WireClient, type WireOptions } from "../helpers/wire.ts";
 
-const takesJobs: WireOptions = { revision: "2025-11-25", capabilities: { experimental: { "meanwhile/jobs": {} } } };
+const commands = ["deferral", "questions"].map((name) =>
+  path.resolve(import.meta.dirname, `../fixtures/${name}/commands`),
+);
+const open = (options: Partial<LocalOptions> = {}) => openServer({ in: "memory", commands, ...options });
 const timestamp = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 const message = (type: string, text: string) => ({ type, text, timestamp });
 
@@ -30,7 +34,7 @@ describe("job notifications", () => {
   ] as const)(
     "an estimate at once, progress, one result: message by message, with %s",
     async (_title, options, token) => {
-      const client = await new Project().stdio(takesJobs);
+      const client = await (await open()).client("jobs");
       const before = client.received.length;
       const answer = await client.call("work_sync", {}, options);
       const job_id = answer.structuredContent?.data.job_id as string;
@@ -69,7 +73,7 @@ describe("job notifications", () => {
   );
 
   test("an error is a result, too: { success: false, data: {}, messages: [error] }", async () => {
-    const client = await new Project().stdio(takesJobs);
+    const client = await (await open()).client("jobs");
     const answer = await client.call("work_sync", { fail: true });
     expect(answer.structuredContent).toMatchObject({ success: true, data: { job_id: expect.any(String) } });
     const ends = (await untilResult(client)).filter(({ method }) => method === "notifications/tool_result");
@@ -94,7 +98,7 @@ describe("job notifications", () => {
   });
 
   test("a job that is cancelled says so, once", async () => {
-    const client = await new Project().stdio(takesJobs);
+    const client = await (await open()).client("jobs");
     const work = gate();
     const { structuredContent } = await client.call("work_long", work.input);
     const job_id = structuredContent?.data.job_id;
@@ -107,7 +111,7 @@ describe("job notifications", () => {
   });
 
   test("the result can be fetched as well, and two jobs do not get mixed up", async () => {
-    const client = await new Project().stdio(takesJobs);
+    const client = await (await open()).client("jobs");
     const jobs = await Promise.all(
       [10, 20].map(
         async (files) => (await client.call("work_sync", { files })).structuredContent?.data.job_id as string,
@@ -125,8 +129,8 @@ describe("job notifications", () => {
   });
 
   test("a fast command is answered plainly, bad arguments too, and who asked for nothing hears nothing", async () => {
-    const project = new Project();
-    const client = await project.stdio(takesJobs);
+    const server = await open();
+    const client = await server.client("jobs");
     expect(kindOf(await client.call("work_quick", { text: "a" }, { meta: { progressToken: 1 } }))).toBe("answer");
     const refused = await client.call("work_sync", { files: "many" });
     expect(refused).toMatchObject({ isError: true, structuredContent: { success: false, data: {} } });
@@ -135,10 +139,10 @@ describe("job notifications", () => {
     const others: WireOptions[] = [
       { revision: "2025-11-25" },
       { revision: "2025-11-25", capabilities: { experimental: { "meanwhile/other": {} } } },
-      { revision: "2026-07-28", capabilities: takesJobs.capabilities as object },
+      { revision: "2026-07-28", capabilities: takesJobs },
     ];
     for (const options of others) {
-      const other = await project.stdio(options);
+      const other = await server.client({ name: "mcp", ...options });
       expect(kindOf(await other.call("work_sync", { fail: true })), JSON.stringify(options)).toBe("error");
       expect(other.received.filter(({ method }) => method === "notifications/tool_result")).toEqual([]);
     }
@@ -146,14 +150,13 @@ describe("job notifications", () => {
 });
 
 describe("what is known of durations", () => {
-  test.each(["2025-11-25", "2026-07-28"])(
+  test.each(["2025-11-25", "2026-07-28"] as const)(
     "resource meanwhile://stats: totals over all callers, and no callers (%s)",
     async (revision) => {
-      const project = new Project();
-      const [client, stranger] = [
-        await project.http({ revision }),
-        await project.http({ revision, isAnonymous: true }),
-      ];
+      const server = await open();
+      const http = { over: "http", hasNoStream: true } as const;
+      const client = await server.client(revision, http);
+      const stranger = await server.client(revision, { ...http, isAnonymous: true });
       for (const caller of [client, stranger, client]) await caller.call("work_quick");
       await client.call("work_sync", { fail: true });
       const { resources } = (await client.request("resources/list")).result as unknown as { resources: Json[] };
@@ -173,12 +176,9 @@ describe("what is known of durations", () => {
   );
 
   test('_meta["meanwhile/tool"]: async as declared, taskModeRecommended as declared or by history', async () => {
-    const project = new Project();
-    writeFiles(project.cwd, { "home/.keep": "" });
-    const store = await openStore(path.join(project.home, "tasks.db"));
-    const key = await project.key();
+    const store = new MemoryStore(systemClock);
     const count = (command: string, ms: number, runs: number) => ({
-      command: `${key}/${command}`,
+      command: `p/${command}`,
       kind: "time" as const,
       bucket: bucketOf(ms),
       count: runs,
@@ -189,9 +189,9 @@ describe("what is known of durations", () => {
       count("work_quick", 9_000, 90),
       count("work_quick", 12_000, 3),
     ]);
-    await store.close();
-    for (const revision of ["2025-06-18", "2026-07-28"]) {
-      const client = await project.stdio({ revision });
+    const server = await open({ store, config: { project: "p" } });
+    for (const revision of ["2025-06-18", "2026-07-28"] as const) {
+      const client = await server.client(revision);
       const { tools } = (await client.request("tools/list")).result as unknown as {
         tools: { name: string; _meta: Record<string, Json> }[];
       };
