@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { EventEmitter } from "node:events";
 import { appendFileSync, readFileSync } from "node:fs";
-import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { PassThrough, type Readable, Writable } from "node:stream";
@@ -14,6 +13,7 @@ import { nobodys } from "../../src/system/child-environment.ts";
 import type { StopSignal } from "../../src/system/on-stop.ts";
 import { system } from "../../src/system/system.ts";
 import { cleanUp, temporaryFolder } from "./home.ts";
+import { withEnvironment } from "./own-environment.ts";
 import { waitFor } from "./wait-for.ts";
 import { overStreams, WireClient, type WireOptions } from "./wire.ts";
 
@@ -206,7 +206,7 @@ class CliRun {
     // Files in temporary folders may have changed since the last run, as a process of its own would see.
     forgetModules([tmpdir()]);
     this.exited = exit.promise;
-    currentCli.run(this, () => main(context)).then(end, exit.reject);
+    runAs(this, () => main(context)).then(end, exit.reject);
   }
 
   #context(argv: readonly string[], end: (code: number) => void): ProcessContext {
@@ -276,7 +276,7 @@ class TextStream extends Writable {
 
 function bindEmitter(emitter: EventEmitter, run: CliRun): void {
   const emit = emitter.emit.bind(emitter);
-  emitter.emit = (...parts: Parameters<typeof emit>) => currentCli.run(run, () => emit(...parts));
+  emitter.emit = (...parts: Parameters<typeof emit>) => runAs(run, () => emit(...parts));
 }
 
 function createStdin(isTTY: boolean): PassThrough & { isRaw: boolean; isTTY?: boolean } {
@@ -291,24 +291,14 @@ function createStdin(isTTY: boolean): PassThrough & { isRaw: boolean; isTTY?: bo
 
 /** The run that the current code belongs to. */
 const currentCli = new AsyncLocalStorage<CliRun>();
+const runAs = <T>(run: CliRun, work: () => T): T => currentCli.run(run, () => withEnvironment(run.env, work));
 
 const real = {
-  env: process.env,
   cwd: process.cwd.bind(process),
   exit: process.exit.bind(process),
   stdout: process.stdout.write.bind(process.stdout),
   stderr: process.stderr.write.bind(process.stderr),
 };
-const environment = () => currentCli.getStore()?.env ?? real.env;
-process.env = new Proxy(real.env, {
-  get: (_, name) => Reflect.get(environment(), name),
-  set: (_, name, value) => Reflect.set(environment(), name, value),
-  has: (_, name) => Reflect.has(environment(), name),
-  deleteProperty: (_, name) => Reflect.deleteProperty(environment(), name),
-  ownKeys: () => Reflect.ownKeys(environment()),
-  getOwnPropertyDescriptor: (_, name) => Reflect.getOwnPropertyDescriptor(environment(), name),
-  defineProperty: (_, name, descriptor) => Reflect.defineProperty(environment(), name, descriptor),
-});
 process.cwd = () => currentCli.getStore()?.cwd ?? real.cwd();
 process.exit = ((code?: number) => (currentCli.getStore()?.guarded.exit ?? real.exit)(code)) as typeof process.exit;
 // What escapes from a run goes to the guards of that run: Vitest would count it as an error of its own.
@@ -332,5 +322,3 @@ for (const method of ["log", "info", "debug", "dir", "error", "warn", "trace"] a
     else run[stream].write(`${format(...parts)}\n`);
   };
 }
-// `import { env } from "node:process"` is the same.
-syncBuiltinESMExports();

@@ -16,6 +16,7 @@ import type { RuntimeParts } from "../../src/runtime/runtime.ts";
 import { type CliResult, runCli, type StartedCli, startCli } from "./cli.ts";
 import { ownCommands } from "./daemon.ts";
 import { cleanUp, temporaryFolder, writeFiles } from "./home.ts";
+import { withEnvironment } from "./own-environment.ts";
 import type { Pipes } from "./server.ts";
 import { waitFor } from "./wait-for.ts";
 import { overStreams, WireClient, type WireOptions } from "./wire.ts";
@@ -193,7 +194,7 @@ export class DaemonHomeHere {
     // Files in temporary folders may have changed since the last daemon, as a process of its own would see.
     forgetModules([tmpdir()]);
     const parts = { isKillable: true, startsChildren: false, ...this.#parts };
-    const said = Daemon.start({ ...takeStart(flags, env), host, parts }).then(
+    const said = withEnvironment(env, () => Daemon.start({ ...takeStart(flags, env), host, parts })).then(
       (started) => {
         if (started.kind === "ready") this.#keep(started.daemon);
         return toReport(started);

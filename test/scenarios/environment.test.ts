@@ -2,18 +2,15 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { DaemonHome, dataOf, kill } from "../helpers/daemon.ts";
+import { runCli, startCli } from "../helpers/cli.ts";
+import { dataOf } from "../helpers/daemon.ts";
+import { DaemonHomeHere } from "../helpers/daemon-here.ts";
 import { writeFiles } from "../helpers/home.ts";
-import { startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { taskIdOf } from "../helpers/project.ts";
+import { waitFor } from "../helpers/wait-for.ts";
 import type { Result, WireClient } from "../helpers/wire.ts";
 
 /** What a host's entry sets in `env` reaches the command, and no other session's does. */
-
-interface Seen {
-  readonly value: string | null;
-  readonly pid: number;
-}
 
 const words = ["--no-bundled"];
 
@@ -21,17 +18,18 @@ const words = ["--no-bundled"];
 const command = (read: string, more = "") =>
   `import { defineCommand } from "meanwhile";
 ${more}
-export default defineCommand({ summary: "Tells", run: () => ({ value: (${read}) ?? null, pid: process.pid }) });
+export default defineCommand({ summary: "Tells", run: () => ({ value: (${read}) ?? null }) });
 `;
 
 /** A project without a config, with these files below commands/. */
-function projectOf(files: Readonly<Record<string, string>>): DaemonHome {
-  const home = new DaemonHome();
+function projectOf(files: Readonly<Record<string, string>>): DaemonHomeHere {
+  const home = new DaemonHomeHere();
   writeFiles(path.join(home.cwd, "commands"), files);
   return home;
 }
 
-const seenBy = async (client: WireClient, tool: string) => dataOf<Seen>(await client.call(tool));
+const seenBy = async (client: WireClient, tool: string) =>
+  dataOf<{ value: string | null }>(await client.call(tool)).value;
 
 test("two hosts whose entries differ in a variable that a command reads: each call sees its own, and equal ones share a daemon", async () => {
   const home = projectOf({
@@ -39,8 +37,6 @@ test("two hosts whose entries differ in a variable that a command reads: each ca
     "bracket.ts": command(`process.env["ACME_KEY"]`),
     "taken.ts": command("key", "const { ACME_KEY: key, ACME_REGION = 'none' } = process.env;"),
     "imported.ts": command("readKey()", `import { readKey } from "../lib/key.ts";`),
-    "isolated.ts": `import { defineCommand } from "meanwhile";
-export default defineCommand({ summary: "Tells", isolation: "process", run: () => ({ value: process.env.ACME_KEY ?? null, pid: process.ppid }) });`,
     "other.ts": command("0", "// what process.env.ONLY_IN_A_COMMENT would say"),
   });
   writeFiles(home.cwd, {
@@ -53,25 +49,12 @@ export default defineCommand({ summary: "Tells", isolation: "process", run: () =
     home.connect({ words, env: { ACME_KEY: "canary-a", UNREAD: "1" } }),
     home.connect({ words }),
   ]);
-  const pids: number[][] = [];
-  for (const tool of ["dotted", "bracket", "taken", "imported", "isolated"]) {
-    const seen = await Promise.all([a, b, again, none].map((client) => seenBy(client, tool)));
-    expect(
-      seen.map(({ value }) => value),
-      tool,
-    ).toEqual(["canary-a", "canary-b", "canary-a", null]);
-    pids.push(seen.map(({ pid }) => pid));
+  const sessions = [a, b, again, none];
+  for (const tool of ["dotted", "bracket", "taken", "imported"]) {
+    const seen = await Promise.all(sessions.map((client) => seenBy(client, tool)));
+    expect(seen, tool).toEqual(["canary-a", "canary-b", "canary-a", null]);
   }
-  for (const each of pids) expect(each).toEqual(pids[0]);
-  const [ofA, ofB, ofAgain, ofNone] = pids[0] as number[];
-  expect(ofAgain).toBe(ofA);
-  expect(new Set([ofA, ofB, ofNone]).size).toBe(3);
-  expect(
-    home
-      .daemons()
-      .map(({ pid }) => pid)
-      .toSorted(),
-  ).toEqual([ofA, ofB, ofNone].toSorted());
+  expect(home.daemons).toHaveLength(3);
   expect(home.log()).not.toContain("canary");
   for (const file of filesBelow(home.home)) expect(readFileSync(file).includes("canary"), file).toBe(false);
 });
@@ -86,33 +69,38 @@ test("what front and daemon say to each other holds no value", async () => {
   const home = projectOf({ "key.ts": command("process.env.ACME_KEY") });
   const env = { ACME_KEY: "canary-on-the-wire" };
   await (await home.connect({ words, env })).close();
-  const { key, pid, socket } = home.daemon();
+  const { daemon } = home;
+  const { socket, pid } = daemon;
   // Somebody who listens in the daemon's place.
   const heard = Promise.withResolvers<string>();
   const place = path.join(path.dirname(socket), "listener");
-  const server = createServer((caller: Socket) =>
-    caller.once("data", (chunk) => heard.resolve(chunk.toString("utf8"))),
-  );
+  const callers: Socket[] = [];
+  const server = createServer((caller) => {
+    callers.push(caller);
+    caller.once("data", (chunk) => heard.resolve(chunk.toString("utf8")));
+  });
   await new Promise<void>((resolve) => server.listen(place, resolve));
   onTestFinished(() => void server.close());
-  writeFileSync(path.join(home.home, "run", `${key}.json`), JSON.stringify({ pid, socket: place }));
-  const front = home.start({ words, env });
-  onTestFinished(() => void front.child.kill("SIGKILL"));
+  writeFileSync(
+    path.join(home.home, "run", `${daemon.settings.daemon.key}.json`),
+    JSON.stringify({ pid, socket: place }),
+  );
+  const front = home.openProxy({ words, env });
   const hello = await heard.promise;
   expect(hello).toContain('"hello"');
   expect(hello).not.toContain("canary");
   expect(socket).not.toContain("canary");
-  kill(pid);
+  front.stdin.end();
+  server.close();
+  for (const caller of callers) caller.destroy();
+  await front.exited;
 });
 
 test("a command that begins to read a variable: connected sessions are sorted anew, and each sees its own value", async () => {
   const home = projectOf({ "key.ts": command("'before'") });
   const [a, b] = await Promise.all(["a", "b"].map((value) => home.connect({ words, env: { ACME_KEY: value } })));
-  const before = home.daemon();
-  expect([await seenBy(a as WireClient, "key"), await seenBy(b as WireClient, "key")]).toEqual([
-    { value: "before", pid: before.pid },
-    { value: "before", pid: before.pid },
-  ]);
+  const before = home.daemon;
+  expect([await seenBy(a as WireClient, "key"), await seenBy(b as WireClient, "key")]).toEqual(["before", "before"]);
   writeFiles(home.cwd, { "commands/key.ts": command("process.env.ACME_KEY") });
   for (const client of [a, b])
     await waitFor(
@@ -120,8 +108,8 @@ test("a command that begins to read a variable: connected sessions are sorted an
       () => `no word of other tools: ${home.log()}`,
     );
   const seen = await Promise.all([a, b].map((client) => seenBy(client as WireClient, "key")));
-  expect(seen.map(({ value }) => value)).toEqual(["a", "b"]);
-  expect(new Set([before.pid, ...seen.map(({ pid }) => pid)]).size).toBe(3);
+  expect(seen).toEqual(["a", "b"]);
+  expect(home.daemons.filter((daemon) => daemon !== before)).toHaveLength(2);
 });
 
 /** Waits for a file, and tells what it has read. */
@@ -134,7 +122,7 @@ export default defineCommand({
   async run({ file }, { signal }) {
     appendFileSync(file, "started\\n");
     while (!existsSync(file + ".go")) await sleep(20, undefined, { signal });
-    return { value: process.env.ACME_KEY ?? null, pid: process.pid };
+    return { value: process.env.ACME_KEY ?? null };
   },
 });`;
 
@@ -145,14 +133,17 @@ test("a task runs with the environment it was asked for in: another session's da
   const a = await home.connect({ words, capabilities, env: { ACME_KEY: "value-a" } });
   const started = await a.call("slow", { file: ofA }, { task: {} });
   await waitFor(() => existsSync(ofA as string));
-  const [daemonOfA] = home.daemons();
+  const daemonOfA = home.daemon;
   const b = await home.connect({ words, capabilities, env: { ACME_KEY: "value-b" } });
   // Nobody of its kind is left; the daemon of the other sees that its worker is dead, and would take it up.
   await a.close();
-  kill(daemonOfA?.pid as number);
+  await daemonOfA.kill();
   const taskId = taskIdOf(started);
+  const terminal = { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } };
   const stateOf = async () =>
-    JSON.parse((await home.terminal("tasks", "show", taskId, "--json")).stdout) as { status: string };
+    JSON.parse((await runCli(["--no-bundled", "tasks", "show", taskId, "--json"], terminal)).stdout) as {
+      status: string;
+    };
   expect((await stateOf()).status).toBe("queued");
   // An equal call of another session is no reason to join it; and what comes after it is taken first.
   const own = await b.call("slow", { file: ofA }, { task: {} });
@@ -161,24 +152,18 @@ test("a task runs with the environment it was asked for in: another session's da
   writeFileSync(`${ofA}.go`, "");
   writeFileSync(`${ofB}.go`, "");
   const resultOf = async (client: WireClient, id: string) =>
-    dataOf<Seen>((await client.request("tasks/result", { taskId: id })).result as Result);
+    dataOf<{ value: string }>((await client.request("tasks/result", { taskId: id })).result as Result);
   expect([(await resultOf(b, taskIdOf(own))).value, (await resultOf(b, taskIdOf(after))).value]).toEqual([
     "value-b",
     "value-b",
   ]);
   expect((await stateOf()).status).toBe("queued");
-  const watching = startMeanwhile(["--no-bundled", "tasks", "watch", taskId], {
-    cwd: home.cwd,
-    env: { MEANWHILE_HOME: home.home, ACME_KEY: "value-c" },
+  const watching = startCli(["--no-bundled", "tasks", "watch", taskId], {
+    ...terminal,
+    env: { ...terminal.env, ACME_KEY: "value-c" },
   });
-  await waitFor(
-    () =>
-      watching
-        .stderr()
-        .includes(
-          "It was asked for with another value of ACME_KEY, so nobody is started to run it here; a session with that value runs it.",
-        ),
-    () => watching.stderr(),
+  await watching.says(
+    /It was asked for with another value of ACME_KEY, so nobody is started to run it here; a session with that value runs it\./,
   );
   const again = await home.connect({ words, capabilities, env: { ACME_KEY: "value-a" } });
   expect((await resultOf(again, taskId)).value).toBe("value-a");
