@@ -1,11 +1,14 @@
 import path from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type TaskGeneration, taskGenerations } from "../../src/wire/revisions.ts";
-import { type Started, waitFor } from "../helpers/meanwhile.ts";
-import { isEnded, openPlace, openTraces, type Place, startTask, taskWhen } from "../helpers/place.ts";
-import { gate, Project, taskIdOf } from "../helpers/project.ts";
+import { runCli, startHttpHere } from "../helpers/cli.ts";
+import { FakeClock, pass, settled, turns } from "../helpers/fake-clock.ts";
+import { cleanUp, shareAmongTests, temporaryFolder } from "../helpers/home.ts";
+import { isEnded, openTraces, startTask, taskWhen } from "../helpers/place.ts";
+import { gate, taskIdOf } from "../helpers/project.ts";
+import { dialects, type LocalServer, openServer } from "../helpers/server.ts";
+import { waitFor } from "../helpers/wait-for.ts";
 import {
   type Answer,
   type Begun,
@@ -17,13 +20,10 @@ import {
   type WireClient,
 } from "../helpers/wire.ts";
 
-/**
- * What is left behind in the database, and in other people's hands, when calls have been answered, cancelled, handed
- * out or cut short.
- */
+/** Rows and handles that calls leave behind when they were answered, cancelled, deferred or cut short. */
 
-const commands = path.resolve(import.meta.dirname, "../fixtures/rules/commands");
-const deaths = path.resolve(import.meta.dirname, "../fixtures/leftovers/commands");
+const fixtures = path.resolve(import.meta.dirname, "../fixtures");
+const commands = path.join(fixtures, "rules/commands");
 
 interface Row {
   readonly task_id: string;
@@ -33,7 +33,7 @@ interface Row {
   readonly attempts: number;
 }
 
-/** Every row there is, whoever's and whatever it is. */
+/** Every row of the tasks table. */
 function rowsOf(home: string): Row[] {
   const db = new Database(path.join(home, "tasks.db"), { readonly: true });
   try {
@@ -43,10 +43,10 @@ function rowsOf(home: string): Row[] {
   }
 }
 
-/** Holds the database as another writer would, until it is let go. */
+/** Holds the write lock of the database. Returns a function that releases it. */
 async function holdStore(home: string): Promise<() => void> {
   const db = new Database(path.join(home, "tasks.db"));
-  onTestFinished(() => void db.close());
+  cleanUp(() => db.close());
   await waitFor(async () => {
     try {
       return db.exec("begin immediate");
@@ -64,30 +64,29 @@ const calling =
   (name, input, _meta) =>
     client.request("tools/call", { name, arguments: input, _meta });
 
-const ways: readonly { readonly title: string; readonly connect: (place: Place) => Promise<Call> }[] = [
-  { title: "2025-11-25 over stdio", connect: async (place) => calling(await place.startPipe("2025-11-25")) },
-  { title: "2026-07-28 over stdio", connect: async (place) => calling(await place.startPipe("2026-07-28")) },
+const ways: readonly { readonly title: string; readonly connect: (server: LocalServer) => Promise<Call> }[] = [
+  {
+    title: "2025-11-25 over stdio",
+    connect: async (server) => calling(await server.client("2025-11-25", { over: "stdio" })),
+  },
+  {
+    title: "2026-07-28 over stdio",
+    connect: async (server) => calling(await server.client("2026-07-28", { over: "stdio" })),
+  },
   {
     title: "2025-11-25 over HTTP, in a session",
-    connect: async (place) =>
-      calling(await SessionClient.begin((await place.startHttp()).url, { headers: place.local() })),
+    connect: async (server) => calling(await server.client("2025-11-25")),
   },
-  {
-    title: "2026-07-28 over HTTP",
-    connect: async (place) => calling(new ModernClient((await place.startHttp()).url, { headers: place.local() })),
-  },
+  { title: "2026-07-28 over HTTP", connect: async (server) => calling(await server.client("2026-07-28")) },
   {
     title: "2025-11-25 over HTTP, without a session",
-    connect: async (place) => {
-      const { url } = await place.startHttp();
+    async connect(server) {
+      const url = await server.url();
+      const headers = { "content-type": "application/json", authorization: `Bearer ${server.token()}` };
       return async (name, input, _meta) => {
-        const body = JSON.stringify({
-          jsonrpc: "2.0",
-          id: 1,
-          method: "tools/call",
-          params: { name, arguments: input, _meta },
-        });
-        const stream = await exchange(url, { headers: { "content-type": "application/json", ...place.local() }, body });
+        const params = { name, arguments: input, _meta };
+        const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+        const stream = await exchange(url, { headers, body });
         await stream.over;
         return stream.messages.find(({ method }) => method === undefined) as Pick<Answer, "result" | "error">;
       };
@@ -95,85 +94,97 @@ const ways: readonly { readonly title: string; readonly connect: (place: Place) 
   },
 ];
 
-test.for(ways)("ten answered calls of 150 ms leave no row at all ($title)", async ({ connect }) => {
-  const place = openPlace({ commands });
-  const call = await connect(place);
-  await call("report_steps", { at: 1, steps: 1, gapMs: 1 }, {});
+const shared = shareAmongTests(() => openServer({ in: "http", store: "sqlite", commands }));
+
+test.for(ways)("ten answered calls that were on record leave no row ($title)", async ({ connect }) => {
+  const server = await shared();
+  const call = await connect(server);
   const gates = Array.from({ length: 10 }, openTraces);
   const calls = gates.map(({ file }, at) =>
     call("work_hold", { file }, at % 2 === 0 ? {} : { progressToken: `token ${at}` }),
   );
   await waitFor(
-    () => rowsOf(place.home).length === 10,
-    () => `while they run, ten calls are on record, and not ${JSON.stringify(rowsOf(place.home))}`,
+    () => rowsOf(server.home).length === 10,
+    () => `while they run, ten calls are on record, and not ${JSON.stringify(rowsOf(server.home))}`,
   );
-  await sleep(100);
   for (const { release } of gates) release();
   for (const { result } of await Promise.all(calls))
     expect(result).toMatchObject({ structuredContent: { success: true } });
   await waitFor(
-    () => rowsOf(place.home).length === 0,
-    () => `${rowsOf(place.home).length} rows were left: ${JSON.stringify(rowsOf(place.home))}`,
+    () => rowsOf(server.home).length === 0,
+    () => `${rowsOf(server.home).length} rows were left: ${JSON.stringify(rowsOf(server.home))}`,
   );
 });
 
-/** Does the same for both taskGenerations, side by side. */
+/** Does the same for both dialects of tasks, at the same time. */
 const onBoth = (work: (revision: TaskGeneration) => Promise<void>) => async () =>
   void (await Promise.all(taskGenerations.map(work)));
 
 describe("a cancelled call", () => {
+  /** A call that is on record, and is deferred 3 s after its begin. */
+  async function begin(revision: TaskGeneration, input: Fields = {}) {
+    const clock = new FakeClock();
+    const config = { hosts: { scenario: { limitSeconds: 4 } } };
+    const server = await openServer({ in: "memory", store: "sqlite", commands, config, clock });
+    const client = await server.client({ ...dialects[revision === "2026-07-28" ? "2026-07-28" : "2025-11-25"] });
+    const traces = openTraces();
+    const call = client.start("tools/call", { name: "work_hold", arguments: { file: traces.file, ...input } });
+    await traces.shows("started");
+    await pass(clock, 100);
+    await waitFor(() => rowsOf(server.home).length === 1);
+    const cancel = async () => {
+      await client.notify("notifications/cancelled", { requestId: call.id });
+      await turns();
+    };
+    return { clock, home: server.home, client, traces, call, cancel };
+  }
+
+  /** Advances the clock until this is true. */
+  const passUntil = (clock: FakeClock, isTrue: () => boolean, why: () => string) =>
+    settled(clock, waitFor(isTrue, why), 10);
+
   test(
-    "that was just being handed out, while the database was busy, is stopped: nobody has its handle",
+    "that was being deferred while the database was busy is stopped, and nobody gets its handle",
     onBoth(async (revision) => {
-      // It would be handed out after 3 s.
-      const place = openPlace({ commands, config: { hosts: { scenario: { limitSeconds: 4 } } } });
-      const pipe = await place.startPipe(revision);
-      const traces = openTraces();
-      const begun = pipe.start("tools/call", { name: "work_hold", arguments: { file: traces.file } });
-      await traces.shows("started");
-      await waitFor(() => rowsOf(place.home).length === 1);
-      const letGo = await holdStore(place.home);
-      await sleep(3_500);
-      await pipe.notify("notifications/cancelled", { requestId: begun.id });
-      await sleep(200);
-      letGo();
-      await waitFor(
+      const { clock, home, client, traces, call, cancel } = await begin(revision);
+      const release = await holdStore(home);
+      await pass(clock, 3_500);
+      await cancel();
+      release();
+      await passUntil(
+        clock,
         () => traces.lines().includes("stopped: Cancelled"),
         () => `${revision}: the work was not stopped: ${traces.lines().join(" | ")}`,
       );
-      await waitFor(
-        () => rowsOf(place.home).every(({ status }) => status === "cancelled"),
-        () => `${revision}: it lives on: ${JSON.stringify(rowsOf(place.home))}`,
+      await passUntil(
+        clock,
+        () => rowsOf(home).every(({ status }) => status === "cancelled"),
+        () => `${revision}: it lives on: ${JSON.stringify(rowsOf(home))}`,
       );
-      expect(answersTo(pipe, begun), revision).toEqual([]);
+      expect(answersTo(client, call), revision).toEqual([]);
       expect(traces.lines(), revision).toHaveLength(2);
     }),
   );
 
   test(
-    "whose command is slow to stop is never made a task",
+    "whose command is slow to stop never becomes a task",
     onBoth(async (revision) => {
-      // It would be handed out after 3 s.
-      const place = openPlace({ commands, config: { hosts: { scenario: { limitSeconds: 4 } } } });
-      const pipe = await place.startPipe(revision);
-      const traces = openTraces();
-      const begun = pipe.start("tools/call", { name: "work_hold", arguments: { file: traces.file, isDeaf: true } });
-      await traces.shows("started");
-      await waitFor(() => rowsOf(place.home).length === 1);
-      await pipe.notify("notifications/cancelled", { requestId: begun.id });
+      const { clock, home, client, traces, call, cancel } = await begin(revision, { isDeaf: true });
+      await cancel();
       await traces.shows("stopped: Cancelled");
-      await sleep(3_500);
+      await pass(clock, 3_500);
       expect(
-        rowsOf(place.home).filter(({ is_call }) => is_call === 0),
+        rowsOf(home).filter(({ is_call }) => is_call === 0),
         revision,
       ).toEqual([]);
       traces.release();
       await traces.shows("finished");
-      await waitFor(
-        () => rowsOf(place.home).length === 0,
-        () => `${revision}: rows were left: ${JSON.stringify(rowsOf(place.home))}`,
+      await passUntil(
+        clock,
+        () => rowsOf(home).length === 0,
+        () => `${revision}: rows were left: ${JSON.stringify(rowsOf(home))}`,
       );
-      expect(answersTo(pipe, begun), revision).toEqual([]);
+      expect(answersTo(client, call), revision).toEqual([]);
     }),
   );
 });
@@ -181,17 +192,29 @@ describe("a cancelled call", () => {
 const answersTo = ({ received }: WireClient, { id }: Begun) => received.filter((message) => message.id === id);
 
 describe("a server that was told to stop", () => {
-  test("refuses new calls in one sentence, makes tasks of those it has begun, and leaves no call behind", async () => {
-    const place = openPlace({ commands, isApart: true });
-    const server = await place.startHttp();
-    const headers = place.local();
-    const core = await SessionClient.begin(server.url, { headers });
+  const words = ["--no-bundled", "--commands", commands];
+
+  async function start(home = temporaryFolder()) {
+    const server = await startHttpHere(words, { cwd: home, env: { MEANWHILE_HOME: home } });
+    const headers = { authorization: `Bearer ${server.token()}` };
+    const client = await SessionClient.begin(server.url, { headers });
+    cleanUp(() => client.close());
+    const stop = async () => {
+      server.signal("SIGTERM");
+      await server.says(/Stopping\./);
+    };
+    return { ...server, headers, client, stop };
+  }
+
+  test("refuses new calls in one sentence, makes tasks of its running calls, and leaves no call behind", async () => {
+    const server = await start();
+    const { client, headers, home } = server;
     const [begun, late] = [openTraces(), openTraces()];
-    const running = core.start("tools/call", { name: "work_change", arguments: { file: begun.file } });
+    const running = client.start("tools/call", { name: "work_change", arguments: { file: begun.file } });
     await begun.shows("started");
-    await stop(server);
+    await server.stop();
     const callers: readonly WireClient[] = [
-      core,
+      client,
       new ModernClient(server.url, { headers }),
       new ModernClient(server.url, { headers, capabilities: takesTasks }),
     ];
@@ -208,107 +231,72 @@ describe("a server that was told to stop", () => {
     begun.release();
     expect(await server.exited).toBe(0);
     expect(late.lines()).toEqual([]);
-    expect(rowsOf(place.home)).toMatchObject([{ task_id: handle.job_id, status: "completed", is_call: 0 }]);
+    expect(rowsOf(home)).toMatchObject([{ task_id: handle.job_id, status: "completed", is_call: 0 }]);
   });
 
-  test("begins nothing that is queued, whatever makes room for it: the next server does", async () => {
-    const place = openPlace({ commands, isApart: true });
-    const server = await place.startHttp();
-    const headers = place.local();
-    const core = await SessionClient.begin(server.url, { headers });
+  test("starts no queued task when a slot becomes free: the next server does", async () => {
+    const server = await start();
+    const { client, headers, home } = server;
     const holders = Array.from({ length: 16 }, openTraces);
-    for (const { file } of holders) await startTask(core, "work_change", { file });
+    for (const { file } of holders) await startTask(client, "work_change", { file });
     for (const { shows } of holders) await shows("started");
     const [queued, inline] = [openTraces(), openTraces()];
-    const { taskId } = await startTask(core, "work_long", { file: queued.file });
-    const running = core.start("tools/call", { name: "work_change", arguments: { file: inline.file } });
+    const { taskId } = await startTask(client, "work_long", { file: queued.file });
+    const running = client.start("tools/call", { name: "work_change", arguments: { file: inline.file } });
     await inline.shows("started");
-    await stop(server);
+    await server.stop();
     expect((await running.answer).result?.structuredContent.data).toMatchObject({
       status: "working",
       next_action: { tool: "task_result" },
     });
     holders[0]?.release();
     await holders[0]?.shows("finished");
-    await sleep(300);
+    await turns(50);
     for (const { release } of [...holders, inline]) release();
     expect(await server.exited).toBe(0);
     expect(queued.lines()).toEqual([]);
-    const rows = rowsOf(place.home);
+    const rows = rowsOf(home);
     expect(rows.filter(({ task_id }) => task_id === taskId)).toMatchObject([{ status: "queued", attempts: 0 }]);
     expect(rows.filter(({ status, is_call }) => status === "completed" && is_call === 0)).toHaveLength(17);
     expect(rows).toHaveLength(18);
 
     queued.release();
-    const next = await SessionClient.begin((await place.startHttp()).url, { headers });
-    expect(await taskWhen(next, taskId, isEnded)).toMatchObject({ status: "completed" });
+    const next = await start(home);
+    expect(await taskWhen(next.client, taskId, isEnded)).toMatchObject({ status: "completed" });
     expect(queued.lines().filter((line) => line.startsWith("started"))).toHaveLength(1);
   });
 });
 
-/** Resolves once it has heard of it. */
-async function stop({ child, stderr }: Started): Promise<void> {
-  child.kill("SIGTERM");
-  await waitFor(() => stderr().includes("Stopping."));
-}
-
-test("a command whose own process dies is answered with a sentence, and leaves nothing", async () => {
-  const place = openPlace({ commands: deaths, isApart: true });
-  const pipe = await place.startPipe("2025-11-25");
-  const [alive, dead] = await Promise.all(
-    [true, false].map((lives) => pipe.request("tools/call", { name: "child_die", arguments: { lives } })),
+test("a confirmation that was asked of an anonymous caller is dismissed when the call is deferred, and is not in its handle", async () => {
+  const clock = new FakeClock();
+  const config = { hosts: { "my-host": { limitSeconds: 1.2 } } };
+  const server = await openServer({ in: "http", commands: path.join(fixtures, "questions/commands"), config, clock });
+  const client = await server.client(
+    { revision: "2025-11-25", name: "my-host", capabilities: { elicitation: {} } },
+    { isAnonymous: true },
   );
-  expect(alive?.result?.structuredContent).toMatchObject({ success: true });
-  const sentence = "Its process ended by itself (SIGKILL).";
-  expect(dead?.result).toMatchObject({
-    isError: true,
-    structuredContent: { success: false, data: {}, messages: [{ type: "error", text: sentence }] },
-  });
-  expect(dead?.result?.content[0].text).toContain(sentence);
-  await waitFor(() => rowsOf(place.home).length === 0);
+  const { input, lines } = gate();
+  const handle = await settled(clock, client.call("files_erase", input));
+  expect(client.received.filter(({ method }) => method === "elicitation/create")).toHaveLength(1);
+  expect(handle.structuredContent?.data).not.toHaveProperty("questions");
+  expect(handle.content?.[0]?.text).not.toContain("meanwhile tasks answer");
+  const result = await settled(clock, client.call("task_result", { job_id: taskIdOf(handle) }));
+  expect(result).toMatchObject({ isError: true, structuredContent: { success: false, data: {} } });
+  expect(result.content?.[0]?.text).toContain(`«Erase ${input.file}?» was declined`);
+  expect(lines()).toEqual([]);
 });
 
-describe("what an anonymous caller was asked to confirm, when its call is handed out", () => {
-  /** Its person does nothing for 0.9 s. */
-  async function handOut() {
-    const project = new Project({ hosts: { "my-host": { limitSeconds: 1.2 } } });
-    const client = await project.http({
-      revision: "2025-11-25",
-      name: "my-host",
-      capabilities: { elicitation: {} },
-      isAnonymous: true,
-    });
-    const { input, lines } = gate();
-    const handle = await client.call("files_erase", input);
-    expect(client.received.filter(({ method }) => method === "elicitation/create")).toHaveLength(1);
-    return { client, input, lines, handle };
-  }
-
-  test("is dismissed: nobody could confirm it any more", async () => {
-    const { client, input, lines, handle } = await handOut();
-    const result = await client.call("task_result", { job_id: taskIdOf(handle) });
-    expect(result).toMatchObject({ isError: true, structuredContent: { success: false, data: {} } });
-    expect(result.content?.[0]?.text).toContain(`«Erase ${input.file}?» was declined`);
-    expect(lines()).toEqual([]);
-  });
-
-  test("is not in the handle, which would send somebody to answer what is closed", async () => {
-    const { handle } = await handOut();
-    expect(handle.structuredContent?.data).not.toHaveProperty("questions");
-    expect(handle.content?.[0]?.text).not.toContain("meanwhile tasks answer");
-  });
-});
-
-test("`meanwhile tasks show` finds a call by the short id that `tasks list --live` shows", async () => {
-  const project = new Project();
-  const client = await project.stdio({ revision: "2025-11-25" });
+test("`tasks show` finds a call by the short ID that `tasks list --live` shows", async () => {
+  const commands = path.join(fixtures, "deferral/commands");
+  const { home, cwd, client } = await openServer({ in: "memory", store: "sqlite", commands });
+  const meanwhile = (...words: string[]) =>
+    runCli(["--no-bundled", "--commands", commands, "tasks", ...words], { cwd, env: { MEANWHILE_HOME: home } });
   const work = gate();
-  const call = client.startCall("work_gated", work.input);
-  await work.seen("started");
+  const call = (await client("2025-11-25")).startCall("work_gated", work.input);
   const shortId = await waitFor(
-    async () => /^ *([0-9a-f]{8})\b.*work_gated/m.exec((await project.terminal("tasks", "list", "--live")).stdout)?.[1],
+    async () => /^ *([0-9a-f]{8})\b.*work_gated/m.exec((await meanwhile("list", "--live")).stdout)?.[1],
   );
-  const shown = await project.terminal("tasks", "show", shortId, "--json");
+  const shown = await meanwhile("show", shortId, "--json");
   expect(shown).toMatchObject({ code: 0, stderr: "" });
   expect(JSON.parse(shown.stdout)).toMatchObject({
     taskId: expect.stringMatching(`^${shortId}-`),
