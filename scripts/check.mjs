@@ -11,9 +11,10 @@ const checks = {
   format: ["biome format ."],
   lint: ["biome lint .", "oxlint --type-aware"],
   types: ["tsc --noEmit"],
-  unused: ["knip"],
+  // Packages of tests stand in package files of their own, which knip does not read.
+  unused: ["knip --exclude unlisted,optionalPeerDependencies", "knip --production --include unlisted,dependencies"],
   package: ["publint"],
-  size: ["size-limit"],
+  size: ["size-limit --config ../.size-limit.json"],
 };
 
 const wanted = process.argv.slice(2);
@@ -29,7 +30,8 @@ process.exit(failed.length === 0 ? 0 : 1);
 function passes(command) {
   const [program, ...words] = command.split(" ");
   const { status, error } = spawnSync(program, words, {
-    cwd: root,
+    // size-limit finds its plugin from the package file of the working folder.
+    cwd: program === "size-limit" ? import.meta.dirname : root,
     stdio: "inherit",
     shell: process.platform === "win32",
     env: { ...process.env, PATH: searchPath },

@@ -13,6 +13,7 @@ export class CommandError extends Error {
 
   /** True also for an error from another copy of this package, such as the one that a project has installed. */
   static override [Symbol.hasInstance](value: unknown): boolean {
+    // biome-ignore lint/complexity/noThisInStatic: subclasses inherit this method.
     if (this !== CommandError) return Function.prototype[Symbol.hasInstance].call(this, value);
     return typeof value === "object" && value !== null && brand in value;
   }

@@ -29,9 +29,13 @@ test("`tasks show` blanks headers and what is named as a secret, and nothing els
 
 test("ended tasks are described from a list, which has no outcomes", async () => {
   const clock = new FakeClock();
-  await withStore(async () => new MemoryStore(clock), { clock }, async (bench) => {
-    await makeOneOfEach(bench);
-    const { tasks } = await bench.store.list(bench.scope(), { limit: 10 });
-    expect(tasks.map(describeTask)).toContainEqual(expect.objectContaining({ status: "completed", attempts: 1 }));
-  });
+  await withStore(
+    async () => new MemoryStore(clock),
+    { clock },
+    async (bench) => {
+      await makeOneOfEach(bench);
+      const { tasks } = await bench.store.list(bench.scope(), { limit: 10 });
+      expect(tasks.map(describeTask)).toContainEqual(expect.objectContaining({ status: "completed", attempts: 1 }));
+    },
+  );
 });
