@@ -14,7 +14,7 @@ import {
 } from "@modelcontextprotocol/ext-tasks/client";
 import { modernRevision, tasksExtension } from "../../src/wire/revisions.ts";
 import { cleanUp } from "./home.ts";
-import { overPipes, toProcess } from "./sdk-transport.ts";
+import { overPipes, toProcess, withQuickPolls } from "./sdk-transport.ts";
 import type { Target } from "./server.ts";
 import { clientInfo, type Fields, type Message } from "./wire.ts";
 
@@ -46,7 +46,7 @@ export async function connectExtTasks(
     capabilities: { ...capabilities, ...(takesTasks && { extensions: { [tasksExtension]: {} } }) },
     versionNegotiation: { mode: { pin: modernRevision } },
   });
-  const transport = transportTo(target);
+  const transport = withQuickPolls(transportTo(target));
   for (const [capability, method] of Object.entries(asking))
     if (answer !== undefined && capability in capabilities)
       client.setRequestHandler(method, async ({ params }) => (await answer(method, { ...params })) as never);

@@ -26,7 +26,7 @@ import type { TransportName } from "../helpers/clients.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { openTraces } from "../helpers/place.ts";
-import { overPipes } from "../helpers/sdk-transport.ts";
+import { overPipes, type SdkTransport, withQuickPolls } from "../helpers/sdk-transport.ts";
 import { type ClientOptions, type LocalOptions, openServer, placeOf, type TestServer } from "../helpers/server.ts";
 import { clientInfo, type Fields, type Message, type WireClient } from "../helpers/wire.ts";
 
@@ -89,7 +89,7 @@ async function makeEnded(wire: WireClient) {
 /** True when the answer is not there yet, although the server has answered others meanwhile. */
 async function isWaiting(wire: WireClient, answer: Promise<Message>): Promise<boolean> {
   for (let n = 0; n < 3; n++) await wire.request("ping");
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await new Promise((resolve) => setTimeout(resolve, 20));
   return (await Promise.race([answer, Promise.resolve("waits")])) === "waits";
 }
 
@@ -706,7 +706,7 @@ async function transportTo(
     "url" in target
       ? new Http(new URL(target.url), { requestInit: { headers: { ...target.headers } }, fetch: watched })
       : overPipes((target as Extract<typeof target, { pipes: unknown }>).pipes);
-  return { transport, isOpen: () => hasStream };
+  return { transport: withQuickPolls(transport as SdkTransport), isOpen: () => hasStream };
 }
 
 /** An SDK's client with what it was told; it and its server are gone after the test. */
