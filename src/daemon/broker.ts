@@ -25,7 +25,7 @@ export interface BrokerOptions {
   /** Somebody wants another connection to an upstream. Throws a sentence where that is not to be had. */
   readonly onRestart?: (upstream: string) => Promise<void>;
   /** Somebody asks the daemon to leave. */
-  readonly onStop: (isNow: boolean) => void;
+  readonly onStop: (isNow: boolean, keepsQuestions: boolean) => void;
   /** False when one more session would leave too few file descriptors for the work itself. */
   readonly hasRoom?: () => boolean;
   /** True when the daemon leaves though nobody has told it to. */
@@ -160,7 +160,7 @@ export class Broker {
       });
     } else if (greeting.meanwhile === "stop") {
       // The next daemon may begin as soon as this one has said that it leaves.
-      onStop(greeting.isNow);
+      onStop(greeting.isNow, greeting.keepsQuestions === true);
       this.#stoppers.add(socket);
       reply({ meanwhile: "bye" });
       socket.resume();

@@ -175,10 +175,11 @@ export class Daemon {
 
   /**
    * Shuts down and resolves when the daemon has ended. Calls become tasks, and what must not run twice has the grace
-   * period to end (setting `graceSeconds`, default 25 s); with `isNow` it has no time.
+   * period to end (setting `graceSeconds`, default 25 s); with `isNow` it has no time. With `keepsQuestions` what must
+   * not run twice and waits for a person stays until it is answered or its question expires.
    */
-  async stop({ isNow = false } = {}): Promise<void> {
-    this.#parts.lifecycle.leave(isNow);
+  async stop({ isNow = false, keepsQuestions = false } = {}): Promise<void> {
+    this.#parts.lifecycle.leave(isNow, keepsQuestions);
     await this.ended;
   }
 
@@ -209,7 +210,7 @@ export class Daemon {
     const { isNow } = await lifecycle.left;
     // Idle connections are closed at once; the others when their calls are answered.
     shutdown.abort();
-    const { waiting } = await runtime.close(isNow ? 0 : settings.graceSeconds * 1000);
+    const { waiting } = await runtime.close(isNow ? 0 : settings.graceSeconds * 1000, lifecycle.questionsEnd);
     await broker.closeAll(waiting);
     log.info("the daemon has left", { waiting });
     this.#stopWatching();
@@ -288,6 +289,7 @@ function createBroker({ runtime, lifecycle, host, shutdown, variables, secret, l
       socket: lifecycle.socket,
       running: runtime.tasks.running.tasks,
       calls: runtime.tasks.running.calls,
+      questions: runtime.tasks.questionsAtRisk,
       graceSeconds: settings.graceSeconds,
       ...(runtime.upstreams !== undefined && {
         upstreams: runtime.upstreams.statuses(),
@@ -296,7 +298,7 @@ function createBroker({ runtime, lifecycle, host, shutdown, variables, secret, l
       }),
     }),
     ...restartOf(runtime),
-    onStop: (isNow) => lifecycle.leave(isNow),
+    onStop: (isNow, keepsQuestions) => lifecycle.leave(isNow, keepsQuestions),
     hasRoom: system.hasDescriptorsLeft,
     isReplaced: () => lifecycle.isReplaced,
     secret,

@@ -23,7 +23,8 @@ export type Greeting =
   | { readonly meanwhile: "status" }
   /** Ends the connections of an upstream, so that the next call opens another. */
   | { readonly meanwhile: "restart"; readonly upstream: string }
-  | { readonly meanwhile: "stop"; readonly isNow: boolean };
+  /** `keepsQuestions`: work that waits for a person goes on until it has its answer. Daemons before do not know it. */
+  | { readonly meanwhile: "stop"; readonly isNow: boolean; readonly keepsQuestions?: boolean };
 
 export type DaemonReply =
   /** `env`: the variables whose values make another daemon, by name; which values it has is in its key alone. */
@@ -62,6 +63,8 @@ export interface DaemonStatus {
   readonly running: number;
   /** Calls that somebody waits for. */
   readonly calls: number;
+  /** Open questions of runs that must not be repeated: a stop ends them. Daemons of other versions do not say. */
+  readonly questions?: readonly { readonly taskId: string; readonly tool: string; readonly message: string }[];
   /** How long it lets work go on that must not be run twice. */
   readonly graceSeconds: number;
   /** The servers that stand behind it; absent where it has none. */

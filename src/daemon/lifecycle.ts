@@ -42,6 +42,7 @@ export class Lifecycle {
   /** Where it listens. */
   readonly socket: string;
   readonly #ownSocket: OwnSocket;
+  readonly #questionsEnd = new AbortController();
   #broker: Broker | undefined;
   #isReplaced = false;
   #isExhausted = false;
@@ -85,16 +86,26 @@ export class Lifecycle {
   /** Leaves though nobody has told it to: the next daemon is needed at once. */
   makeWay(): void {
     this.#isReplaced = true;
-    this.leave();
+    this.leave(false, true);
+  }
+
+  /** Aborted once no run may wait for a person any more. */
+  get questionsEnd(): AbortSignal {
+    return this.#questionsEnd.signal;
   }
 
   get isReplaced(): boolean {
     return this.#isReplaced;
   }
 
-  /** Gives up socket, record and locks, so that another daemon can begin while this one ends its work. */
-  leave(isNow = false): void {
+  /**
+   * Gives up socket, record and locks, so that another daemon can begin while this one ends its work. With
+   * `keepsQuestions` the runs that wait for a person may wait on, until it is told to leave without.
+   */
+  leave(isNow = false, keepsQuestions = false): void {
     const { home, key, pid } = this.#options;
+    if (!keepsQuestions) this.#questionsEnd.abort();
+    if (this.#hasLeft) return;
     this.#hasLeft = true;
     this.#cancelLook?.();
     this.#broker?.stopListening();

@@ -27,9 +27,9 @@ export interface RuntimeCore {
   readonly log: Logger;
   /**
    * Hands out calls, gives back what is safe to run again, and lets the rest go on for this long; how many tasks nobody
-   * works on then.
+   * works on then. Runs that wait for a person stay as long as `keepQuestions` is there and not aborted.
    */
-  close(graceMs: number): Promise<{ readonly waiting: number }>;
+  close(graceMs: number, keepQuestions?: AbortSignal): Promise<{ readonly waiting: number }>;
   /** Ends as in a crash, see `ServedTasks.kill`. Needs `isKillable`. */
   kill(): Promise<void>;
 }
@@ -124,10 +124,10 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
     log,
   });
   tasks.onClosing(() => serving.leaveShared());
-  const close = async (graceMs: number) => {
+  const close = async (graceMs: number, keepQuestions?: AbortSignal) => {
     cancelLoading();
     catalog.close();
-    const waiting = await tasks.close(graceMs);
+    const waiting = await tasks.close(graceMs, keepQuestions);
     serving.close();
     return { waiting };
   };

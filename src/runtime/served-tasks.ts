@@ -5,6 +5,7 @@ import { isStoreError } from "../errors.ts";
 import type { HomelessSettings, Settings } from "../settings/settings.ts";
 import { type Store, storeExists } from "../store/open.ts";
 import { markKilled } from "../system/worker-name.ts";
+import type { QuestionAtRisk } from "../task/attempt.ts";
 import type { Calls } from "../task/calls.ts";
 import type { CommandStats } from "../task/history.ts";
 import type { SharedState } from "../task/shared-state.ts";
@@ -70,6 +71,11 @@ export class ServedTasks {
     return this.#worker?.running ?? { calls: 0, tasks: 0 };
   }
 
+  /** The open questions that would be lost if this process ended now. */
+  get questionsAtRisk(): readonly QuestionAtRisk[] {
+    return this.#worker?.questionsAtRisk ?? [];
+  }
+
   /** Whether tasks of this project are queued, run or wait for an answer. */
   async hasLive(): Promise<boolean> {
     if (this.running.tasks > 0) return true;
@@ -91,8 +97,8 @@ export class ServedTasks {
     this.#onClosing = listener;
   }
 
-  /** How many of this project's tasks wait for the next process. */
-  async close(graceMs: number): Promise<number> {
+  /** How many of this project's tasks wait for the next process. For `keepQuestions` see `Worker`. */
+  async close(graceMs: number, keepQuestions?: AbortSignal): Promise<number> {
     const opened = await this.#opened?.catch(() => undefined);
     if (opened === undefined) {
       const store = await (this.#options.store ?? this.#store?.catch(() => undefined));
@@ -102,7 +108,7 @@ export class ServedTasks {
     }
     const { tasks, worker } = opened;
     tasks.sweeper.stop();
-    await worker.stop(graceMs);
+    await worker.stop(graceMs, keepQuestions);
     const { project } = this.#settings;
     const list = async () => (await tasks.engine.list(localKey, { project, statuses: liveStatuses })).tasks;
     const live = await withoutStore(list, []);

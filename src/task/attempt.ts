@@ -29,6 +29,17 @@ interface Begun {
   readonly mayBegin: Promise<unknown> | undefined;
 }
 
+/** An open question that is lost with its process, because the run that asks must not be repeated. */
+export interface QuestionAtRisk {
+  readonly taskId: string;
+  readonly tool: string;
+  readonly message: string;
+}
+
+export function toAtRisk({ taskId, command }: Pick<Task, "taskId" | "command">, { message }: Question): QuestionAtRisk {
+  return { taskId, tool: command, message };
+}
+
 /** One run of a task that a worker has claimed. */
 export class Attempt implements Door {
   readonly #options: AttemptOptions;
@@ -66,6 +77,13 @@ export class Attempt implements Door {
     return this.#runner.isWaiting;
   }
 
+  /** What it asks, if its run may not be repeated: a process that ends takes the question along. */
+  get questionsAtRisk(): readonly QuestionAtRisk[] {
+    return this.#record.isSafe
+      ? []
+      : this.#runner.openQuestions.map((question) => toAtRisk(this.#record.task, question));
+  }
+
   announce(text: string): void {
     this.#record.announce(text);
   }
@@ -80,7 +98,7 @@ export class Attempt implements Door {
   }
 
   ask(question: Question, signal: AbortSignal): Promise<Answer> {
-    return this.#runner.waitFor(() => this.#record.ask(question, signal, () => this.#options.onWaiting?.()));
+    return this.#runner.waitFor(question, () => this.#record.ask(question, signal, () => this.#options.onWaiting?.()));
   }
 
   async #execute(entry: CatalogEntry | undefined, mayBegin: Promise<unknown> | undefined): Promise<Outcome> {

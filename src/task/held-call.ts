@@ -4,7 +4,7 @@ import type { Outcome } from "../command/outcome.ts";
 import { Cancelled, CommandError, isStoreError, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { createId } from "../ids.ts";
-import type { AttemptOptions } from "./attempt.ts";
+import { type AttemptOptions, type QuestionAtRisk, toAtRisk } from "./attempt.ts";
 import type { CallRequest, Timing } from "./call-request.ts";
 import { ClaimedTask, type HandOutTerms, type LeftBehind } from "./claimed-task.ts";
 import { digestOf } from "./digest.ts";
@@ -152,6 +152,19 @@ export class HeldCall implements Door {
     if (this.#isHandedOut && this.#record?.isSafe === true) this.stop(new ShuttingDown());
   }
 
+  /** True while it waits for a person. */
+  get isWaiting(): boolean {
+    return this.#runner.isWaiting;
+  }
+
+  /** See `Attempt`. A call becomes a task when its process ends. */
+  get questionsAtRisk(): readonly QuestionAtRisk[] {
+    const record = this.#record;
+    const isSafe = this.#isHandedOut ? record?.isSafe === true : this.mayBeRepeated;
+    if (record === undefined || isSafe) return [];
+    return this.#runner.openQuestions.map((question) => toAtRisk(record.task, question));
+  }
+
   /** Its client may call again. What it has left behind is for another attempt alone, and a call has none. */
   get mayBeRepeated(): boolean {
     const { command } = this.#request.entry;
@@ -237,7 +250,7 @@ export class HeldCall implements Door {
     if (!this.#canAsk(question))
       throw new CommandError(`${entry.toolName} asks «${question.message}», and ${whyNoAnswer}.`);
     const record = await forCommands(() => this.#onRecord());
-    return await this.#runner.waitFor(() =>
+    return await this.#runner.waitFor(question, () =>
       record.ask(question, signal, () => {
         this.#options.onWaiting?.();
         this.#tell("asked");

@@ -1,7 +1,7 @@
 import { type Clock, sleep } from "../clock.ts";
 import { toCaller } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
-import type { Door, Origin, Steps } from "../command/context.ts";
+import type { Door, Origin, Question, Steps } from "../command/context.ts";
 import type { Outcome } from "../command/outcome.ts";
 import { runWithRetries } from "../command/retries.ts";
 import { type RunOptions, runCommand, type WaitingClient } from "../command/run.ts";
@@ -59,7 +59,7 @@ export class Runner {
   #stopper: ((reason: Error) => void) | undefined;
   #stopReason: Error | undefined;
   #stopping: AbortController | undefined;
-  #asking = 0;
+  readonly #asked = new Set<Question>();
 
   constructor(options: RunnerOptions, subject: Subject) {
     this.#options = options;
@@ -145,16 +145,21 @@ export class Runner {
 
   /** True while it waits for a person. */
   get isWaiting(): boolean {
-    return this.#asking > 0;
+    return this.#asked.size > 0;
   }
 
-  /** Waits for a person. */
-  async waitFor<T>(answer: () => Promise<T>): Promise<T> {
-    this.#asking += 1;
+  /** The questions that have no answer yet. */
+  get openQuestions(): readonly Question[] {
+    return [...this.#asked];
+  }
+
+  /** Waits for a person's answer to a question. */
+  async waitFor<T>(question: Question, answer: () => Promise<T>): Promise<T> {
+    this.#asked.add(question);
     try {
       return await answer();
     } finally {
-      this.#asking -= 1;
+      this.#asked.delete(question);
     }
   }
 

@@ -4,7 +4,7 @@ import type { CatalogEntry } from "../command/catalog.ts";
 import { isStoreError, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { Absences } from "./absence.ts";
-import { Attempt } from "./attempt.ts";
+import { Attempt, type QuestionAtRisk } from "./attempt.ts";
 import type { CallRequest } from "./call-request.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { type CallTerms, HeldCall, type HeldCallOptions } from "./held-call.ts";
@@ -30,6 +30,7 @@ export interface WorkerOptions extends Omit<HeldCallOptions, "leaseMs" | "onClai
 const pollMs = 1_000;
 const defaultLeaseMs = 30_000;
 const defaultGraceMs = 25_000;
+const minLookMs = 1_000;
 /**
  * So many calls are put on record, or made tasks, in one turn of the event loop: each is a write of its own, and its
  * result may be large.
@@ -131,6 +132,11 @@ export class Worker {
     return { calls: attempts.length - tasks, tasks };
   }
 
+  /** The open questions of its runs that must not be repeated. */
+  get questionsAtRisk(): readonly QuestionAtRisk[] {
+    return this.#all().flatMap((attempt) => attempt.questionsAtRisk);
+  }
+
   /**
    * Runs a call under this worker's name, so that it can become a task without starting again. Works without `start`.
    */
@@ -217,11 +223,12 @@ export class Worker {
 
   /**
    * Takes nothing more. Calls are handed out, what is safe to run again is given back at once, and the rest has this
-   * long to end. For good; harmless when never started, or twice.
+   * long to end. For good; harmless when never started, or twice. With `keepQuestions`, runs that wait for a person stay
+   * until they have their answer, or until it is aborted, and have the same time afterwards.
    */
-  async stop(graceMs = defaultGraceMs): Promise<void> {
+  async stop(graceMs = defaultGraceMs, keepQuestions?: AbortSignal): Promise<void> {
     this.#leaving.begin();
-    await this.#halt(graceMs);
+    await this.#halt(graceMs, keepQuestions);
   }
 
   /**
@@ -237,7 +244,7 @@ export class Worker {
     await this.#stopHeartbeat?.();
   }
 
-  async #halt(graceMs: number): Promise<void> {
+  async #halt(graceMs: number, keepQuestions?: AbortSignal): Promise<void> {
     this.#isStarted = false;
     this.#stopListening?.();
     this.#cancelPoll?.();
@@ -249,13 +256,31 @@ export class Worker {
     await nextTurn();
     await nextTurn();
     for (const attempt of this.#all()) attempt.leave();
-    const cancelGrace = this.#options.clock.after(graceMs, () => {
-      for (const attempt of this.#all()) attempt.stop(new ShuttingDown());
-    });
+    const cancelGrace = this.#stopAfter(graceMs, keepQuestions);
     while (this.#all().length > 0) await Promise.all(this.#all().map((attempt) => attempt.ended));
     cancelGrace();
     await this.#stopHeartbeat?.();
     this.#stopHeartbeat = undefined;
+  }
+
+  /**
+   * Stops the runs after the grace period. While questions are kept it looks once per period, and stops a run that did
+   * not wait for a person at this look nor at the one before.
+   */
+  #stopAfter(graceMs: number, keepQuestions: AbortSignal | undefined): () => void {
+    let cancel = () => {};
+    const waiting = () => new Set(this.#all().filter((attempt) => attempt.isWaiting));
+    const lookAfter = (ms: number, waitedBefore: ReadonlySet<Attempt | HeldCall>) => {
+      cancel = this.#options.clock.after(ms, () => {
+        const keeps = keepQuestions?.aborted === false;
+        const waitNow = waiting();
+        for (const attempt of this.#all())
+          if (!keeps || !(waitNow.has(attempt) || waitedBefore.has(attempt))) attempt.stop(new ShuttingDown());
+        if (keeps) lookAfter(Math.max(graceMs, minLookMs), waitNow);
+      });
+    };
+    lookAfter(graceMs, waiting());
+    return () => cancel();
   }
 
   #all(): (Attempt | HeldCall)[] {

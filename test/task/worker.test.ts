@@ -1,4 +1,5 @@
-import { expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { z } from "zod";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
 import type { Outcome } from "../../src/command/outcome.ts";
@@ -6,7 +7,8 @@ import { StoreDispatcher } from "../../src/task/dispatcher.ts";
 import type { ClaimRequest } from "../../src/task/store.ts";
 import { Worker, type WorkerOptions } from "../../src/task/worker.ts";
 import { openEngine } from "../helpers/engine.ts";
-import { FakeClock } from "../helpers/fake-clock.ts";
+import { FakeClock, pass } from "../helpers/fake-clock.ts";
+import { waitFor } from "../helpers/wait-for.ts";
 
 /** A worker for one command, its store in memory. */
 function setUp(command: Command, clock: Clock = systemClock) {
@@ -191,4 +193,63 @@ test("a run that fails outside its command counts as a crash: tried again where 
     expect(task).toMatchObject({ status: "failed", fence, outcome: { cause: "interrupted" } });
     expect(task.statusMessage).toContain(words);
   }
+});
+
+describe("a worker that stops and keeps questions", () => {
+  const asking = (then: () => Promise<unknown>) =>
+    defineCommand({
+      summary: "x",
+      async run(_, task) {
+        await task.ask("Go on?", z.object({ yes: z.boolean() }));
+        await then();
+        return {};
+      },
+    });
+
+  async function openAsking(then: () => Promise<unknown>) {
+    const clock = new FakeClock();
+    const { engine, createWorker, create } = setUp(asking(then), clock);
+    const { taskId } = await create();
+    const worker = createWorker();
+    worker.start();
+    const status = async () => (await engine.get("ada", taskId)).status;
+    await waitFor(async () => (await status()) === "input_required");
+    expect(worker.questionsAtRisk).toEqual([{ taskId, tool: "do_it", message: "Go on?" }]);
+    const key = (await engine.get("ada", taskId)).questions[0]?.key ?? "";
+    const answer = () => engine.answer("ada", taskId, { [key]: { action: "accept", content: { yes: true } } });
+    return { clock, worker, status, answer };
+  }
+
+  test("leaves a run that waits for an answer, and ends when it has ended", async () => {
+    const { clock, worker, status, answer } = await openAsking(async () => undefined);
+    const stopped = worker.stop(25_000, new AbortController().signal);
+    await pass(clock, 3_600_000);
+    expect(await status()).toBe("input_required");
+    await answer();
+    await stopped;
+    expect(await status()).toBe("completed");
+  });
+
+  test("gives a run the grace period again after its answer, and no more", async () => {
+    const { clock, worker, status, answer } = await openAsking(() => new Promise(() => undefined));
+    const stopped = worker.stop(25_000, new AbortController().signal);
+    await pass(clock, 100_000);
+    await answer();
+    await pass(clock, 24_000);
+    expect(await status()).toBe("working");
+    await pass(clock, 60_000);
+    await stopped;
+    expect(await status()).toBe("failed");
+  });
+
+  test("ends such a run within the grace period once it is told to give questions up", async () => {
+    const { clock, worker, status } = await openAsking(async () => undefined);
+    const giveUp = new AbortController();
+    const stopped = worker.stop(25_000, giveUp.signal);
+    await pass(clock, 100_000);
+    giveUp.abort();
+    await pass(clock, 30_000);
+    await stopped;
+    expect(await status()).toBe("failed");
+  });
 });

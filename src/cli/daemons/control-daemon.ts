@@ -10,7 +10,7 @@ import { thisProgram } from "../../program/program.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import { system } from "../../system/system.ts";
 import { isLoadedBefore } from "../own/loaded-before.ts";
-import { clean, type Terminal } from "../terminal.ts";
+import { askInTerminal, clean, type Terminal } from "../terminal.ts";
 import type { TypedVerb } from "../verb.ts";
 import {
   chooseDaemon,
@@ -124,33 +124,95 @@ async function stop(context: DaemonCall): Promise<ExitCode> {
         : ` ${daemons.length} of other projects or settings run${daemons.length === 1 ? "s" : ""}; --all ends them too.`;
     throw new CommandError(`No daemon of this project runs.${others}`);
   }
+  if (!(await mayLoseQuestions(context, wanted))) return Exit.Cancelled;
   for (const daemon of wanted) await (await tellToStop(context, daemon)).ended();
   return Exit.Ok;
 }
 
+const questionsOf = (daemon: FoundDaemon) => (daemon.kind === "well" ? (daemon.questions ?? []) : []);
+
+/**
+ * True if nothing that must not run twice waits for a person, or a person at the terminal agrees to end it. Throws where
+ * nobody can be asked.
+ */
+async function mayLoseQuestions({ terminal, options }: DaemonCall, daemons: readonly FoundDaemon[]): Promise<boolean> {
+  const questions = options.now === true ? [] : daemons.flatMap(questionsOf);
+  if (questions.length === 0) return true;
+  const tasks = `${questions.length} task${questions.length === 1 ? "" : "s"}`;
+  const [wait, end] = questions.length === 1 ? ["waits", "ends"] : ["wait", "end"];
+  const answerWords = `${thisProgram.name} tasks answer <task>`;
+  if (!terminal.canAsk) {
+    const all = questions.map(({ tool, taskId, message }) => `${tool} (${taskId}) asks «${message}»`).join("; ");
+    throw new CommandError(
+      `${tasks} ${wait} for an answer and must not run twice: ${all}. Answer with \`${answerWords}\`, or add --now: then ${questions.length === 1 ? "it" : "each"} ends as interrupted.`,
+    );
+  }
+  terminal.say(`${terminal.colors.yellow("!")} ${tasks} ${wait} for an answer, and must not run twice:\n`);
+  terminal.say(describeQuestions(questions));
+  terminal.say(`  To answer: ${answerWords}\n`);
+  const keep = "keep the daemon running";
+  const stopAll = `stop it: ${questions.length === 1 ? "the task" : `the ${tasks}`} ${end} as interrupted`;
+  const schema = {
+    type: "object",
+    properties: { stop: { enum: [keep, stopAll], default: keep } },
+    required: ["stop"],
+  };
+  const answer = await askInTerminal({ message: "Stop the daemon?", isConfirmation: false, schema }, terminal);
+  const isMeant = answer.action === "accept" && answer.content.stop === stopAll;
+  const pids = daemons.map(({ pid }) => pid);
+  if (!isMeant)
+    terminal.say(`  ${pids.length === 1 ? `Daemon ${pids} keeps` : `Daemons ${pids.join(", ")} keep`} running\n`);
+  return isMeant;
+}
+
+/** One line for each question, no wider than a screen where its parts are short. */
+function describeQuestions(questions: ReturnType<typeof questionsOf>): string {
+  return questions
+    .map(({ tool, taskId, message }) => `    ${taskId.slice(0, 8)}  ${clean(tool)}  «${clean(message)}»\n`)
+    .join("");
+}
+
 /**
  * Tells a daemon to stop; when this resolves, the next one may start. `ended` waits until the process is gone, and says
- * so.
+ * so. With `keepsQuestions` it does not wait for a daemon that has open questions, and lists them.
  */
 async function tellToStop(
   { home, options, terminal, context }: DaemonCall,
   daemon: FoundDaemon,
+  { keepsQuestions = false } = {},
 ): Promise<{ ended(): Promise<void> }> {
   if (daemon.kind === "refused") throw new CommandError(daemon.why);
   const { pid, key } = daemon;
-  const isNow = options.now === true;
+  const questions = questionsOf(daemon);
+  // A person has agreed to end what waits for an answer. If nothing else runs, nothing needs the grace period.
+  const isOnlyAsking =
+    !keepsQuestions &&
+    daemon.kind === "well" &&
+    questions.length > 0 &&
+    questions.length >= daemon.running + daemon.calls;
+  const isNow = options.now === true || isOnlyAsking;
   if (daemon.kind === "silent" && !isNow)
     throw new CommandError(`Daemon ${pid} does not answer; --now ends it all the same.`);
   // It listens and does not speak: what it was doing is found and taken up by the next one.
   if (daemon.kind === "silent") context.kill(pid);
-  const { left } = daemon.kind === "silent" ? { left: undefined } : await stopDaemon(home, key, isNow);
+  const isKept = keepsQuestions && !isNow;
+  const told = daemon.kind === "silent" ? undefined : await stopDaemon(home, key, { isNow, keepsQuestions: isKept });
   // Daemons of other versions do not say.
   const { graceSeconds = usualGraceSeconds } = daemon.kind === "silent" || isNow ? { graceSeconds: 0 } : daemon;
   const ended = async () => {
+    if (isKept && questions.length > 0) {
+      told?.hangUp();
+      terminal.say(`  Daemon ${pid} takes no new work, and ends when it has the answer to:\n`);
+      return terminal.say(describeQuestions(questions));
+    }
     await waitForEnd(pid, { graceSeconds, home, terminal });
-    const waiting = (await left) ?? 0;
+    const waiting = (await told?.left) ?? 0;
     const rest = waiting === 0 ? "" : `; ${waiting} task${waiting === 1 ? " waits" : "s wait"} for the next daemon`;
-    terminal.say(`${terminal.colors.green("✓")} Daemon ${pid} has ended${rest}\n`);
+    const lost =
+      !isNow || questions.length === 0
+        ? ""
+        : `; ${questions.length} open question${questions.length === 1 ? "" : "s"} ended with it`;
+    terminal.say(`${terminal.colors.green("✓")} Daemon ${pid} has ended${rest}${lost}\n`);
   };
   return { ended };
 }
@@ -186,7 +248,7 @@ async function restart(context: DaemonCall): Promise<ExitCode> {
   const flags = running === undefined ? context.flags : flagsAgain(running, own, context);
   // Who could not be followed by another is not told to stop.
   refuseUnwritable(home);
-  const told = running === undefined ? undefined : await tellToStop(context, running);
+  const told = running === undefined ? undefined : await tellToStop(context, running, { keepsQuestions: true });
   const started = await atAddress(flags, reachStatus, { place: context.context });
   if (started === undefined) throw new CommandError(`The new daemon does not answer; see ${home.daemonLog}.`);
   terminal.say(`${terminal.colors.green("✓")} Daemon ${started.pid} serves ${started.folders.map(clean).join(", ")}\n`);
@@ -196,7 +258,7 @@ async function restart(context: DaemonCall): Promise<ExitCode> {
 
 /** What it wraps was said to its clients alone: each starts the next one when it has something to say. */
 async function restartWrap(context: DaemonCall, running: FoundDaemon, wraps: readonly string[]): Promise<ExitCode> {
-  await (await tellToStop(context, running)).ended();
+  await (await tellToStop(context, running, { keepsQuestions: true })).ended();
   context.terminal.say(`  Its clients start the next daemon of ${wraps.map(clean).join(", ")} when they need it\n`);
   return Exit.Ok;
 }

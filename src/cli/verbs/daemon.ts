@@ -24,14 +24,14 @@ export const verb: VerbGroup = {
     },
     stop: {
       line: "stop [pid] [--all] [--now]",
-      description: "end this project's daemon; what is safe to run again waits for the next one",
+      description: "end this project's daemon; asks first if a question would be lost",
       flags: [flag("--all", "every daemon of this home"), now],
       operands: [pid],
       run: run("stop"),
     },
     restart: {
       line: "restart [pid] [--now]",
-      description: "end it and start another; connected clients stay connected",
+      description: "start another and end it; clients stay connected, questions stay open",
       flags: [now],
       operands: [pid],
       run: run("restart"),

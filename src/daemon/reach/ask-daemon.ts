@@ -23,17 +23,17 @@ export async function askDaemon(
 
 /**
  * Tells a daemon to stop, and resolves when it has heard it: `left`, when it has ended its work, to the number of tasks
- * that wait for the next one.
+ * that wait for the next one. `hangUp`: nobody waits for that here.
  */
 export async function stopDaemon(
   home: Home,
   key: string,
-  isNow: boolean,
-): Promise<{ readonly left: Promise<number | undefined> }> {
-  const found = await greet({ home, key }, { meanwhile: "stop", isNow });
+  how: { readonly isNow: boolean; readonly keepsQuestions: boolean },
+): Promise<{ readonly left: Promise<number | undefined>; readonly hangUp: () => void }> {
+  const found = await greet({ home, key }, { meanwhile: "stop", ...how });
   if (found?.reply === undefined) {
     found?.socket.destroy();
-    return { left: Promise.resolve(undefined) };
+    return { left: Promise.resolve(undefined), hangUp: () => {} };
   }
   const { socket } = found;
   const left = new Promise<number | undefined>((resolve) => {
@@ -45,7 +45,7 @@ export async function stopDaemon(
     });
     socket.resume();
   });
-  return { left };
+  return { left, hangUp: () => void socket.destroy() };
 }
 
 export interface Greeted {
