@@ -62,7 +62,7 @@ export interface Rounds {
 export const shortRounds: Rounds = {
   everyCase: false,
   propertyFactor: 1,
-  fuzzFrames: 6_000,
+  fuzzFrames: 2_000,
   fuzzSeed: 20_261_116,
   progressReports: 25_000,
   idleConnections: 300,

@@ -66,7 +66,7 @@ describe.each(["2025", "2026"])("14: a task of an upstream of %s", (era) => {
     expect([...about]).toEqual([theirs.taskId]);
   });
 
-  test("14: that keeps its result for a second is fetched at once, and ours is kept", async () => {
+  test("14: that keeps its result for 400 ms is fetched at once, and ours is kept", async () => {
     const { client, taskId, theirs, url } = await begin("short-ttl", {});
     const { method: _asked, ...message } = theirs.message;
     const headers = { ...(theirs.headers as Record<string, string>), "mcp-method": "tasks/get" };
