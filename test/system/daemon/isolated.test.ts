@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { DaemonHome, dataOf, isRunning, kill } from "../helpers/daemon.ts";
-import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { type Started, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
-import { overPipes, WireClient } from "../helpers/wire.ts";
+import { DaemonHome, dataOf, isRunning, kill } from "../../helpers/daemon.ts";
+import { temporaryFolder, writeFiles } from "../../helpers/home.ts";
+import { type Started, startMeanwhile, waitFor } from "../../helpers/meanwhile.ts";
+import { overPipes, WireClient } from "../../helpers/wire.ts";
 
 const command = (
   isolation: string,
