@@ -41,6 +41,8 @@ export interface ProxyOptions extends Partial<WireOptions> {
   readonly words?: readonly string[];
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** The folder in which the host has started the proxy. Default: `cwd`, which `-C` may change. */
+  readonly startedIn?: string;
 }
 
 /** A stdio proxy in the test's process. */
@@ -88,7 +90,7 @@ export class DaemonHomeHere {
   }
 
   /** A connected stdio proxy, as a host starts it. */
-  openProxy({ words = ownCommands, cwd, env }: Omit<ProxyOptions, keyof WireOptions> = {}): ProxyHere {
+  openProxy({ words = ownCommands, cwd, env, startedIn }: Omit<ProxyOptions, keyof WireOptions> = {}): ProxyHere {
     const [stdin, stdout] = [new PassThrough(), new PassThrough()];
     let stderr = "";
     const context: ProxyContext = {
@@ -96,6 +98,7 @@ export class DaemonHomeHere {
       stdin,
       stdout,
       stderr: { write: (text) => (stderr += text) },
+      startedIn,
     };
     const exited = proxyStdio(this.#flags(words, context), context);
     const left = exited.then(() => void stdout.end());
