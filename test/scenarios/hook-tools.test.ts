@@ -1,15 +1,15 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
-import { kill, killDaemons, killWorkers, recordsOf } from "../helpers/daemon.ts";
-import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
-import { OwnProgram } from "../helpers/own-program.ts";
-import { gate } from "../helpers/project.ts";
-import { keys, openScreen } from "../helpers/screen.ts";
-import { handleOf, overPipes, WireClient } from "../helpers/wire.ts";
+import { describe, expect, test } from "vitest";
+import { keys, startScreen } from "../helpers/cli.ts";
+import { DaemonHomeHere } from "../helpers/daemon-here.ts";
+import { holdTimer } from "../helpers/hold-timer.ts";
+import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { gate, kindOf } from "../helpers/project.ts";
+import { waitFor } from "../helpers/wait-for.ts";
+import { handleOf, type WireClient } from "../helpers/wire.ts";
 
-/** What an author registers in the config's `mcp` hook: commands like all others, at every door. */
+/** Tools that the `mcp` hook of a config registers, in the terminal and over MCP. */
 
 const head = `import { appendFileSync, existsSync } from "node:fs";
 import { defineConfig } from "meanwhile";
@@ -78,50 +78,39 @@ const counting = `import { defineCommand } from "meanwhile";
 export default defineCommand({ summary: "Count the notes", effects: "read", run: () => ({ count: 4 }) });
 `;
 
-/** A project with a hook, and a user's home. */
-class HookedProject {
-  readonly cwd: string;
-  readonly home: string;
+/** A project with a hook, and a home. */
+class HookedProject extends DaemonHomeHere {
   readonly env: { readonly MEANWHILE_HOME: string };
 
   constructor(config: string) {
     const folder = temporaryFolder();
-    this.cwd = writeFiles(path.join(folder, "project"), {
+    const cwd = writeFiles(path.join(folder, "project"), {
       "meanwhile.config.mjs": config,
       "commands/note/count.mjs": counting,
     });
-    this.home = path.join(folder, "home");
+    super({ cwd, home: path.join(folder, "home") });
     this.env = { MEANWHILE_HOME: this.home };
-    cleanUp(() => killDaemons(this.home));
-    cleanUp(() => killWorkers(this.home));
   }
 
   get configFile(): string {
     return path.join(this.cwd, "meanwhile.config.mjs");
   }
 
-  run(...words: string[]) {
-    return runMeanwhile(words, { cwd: this.cwd, env: this.env });
-  }
-
-  async connect(): Promise<WireClient> {
-    const front = startMeanwhile(["serve"], { cwd: this.cwd, env: this.env });
-    const client = new WireClient(overPipes(front.child), { revision: "2025-11-25" });
-    onTestFinished(() => client.close());
-    return await client.begin();
+  async type(...words: string[]) {
+    return await this.run(words);
   }
 }
 
 describe("in the terminal", () => {
   const listed = shareAmongTests(async () => {
     const project = new HookedProject(withHook(tools, 'toolPrefix: "my",'));
-    const { stdout, stderr, code } = await project.run("tools");
+    const { stdout, stderr, code } = await project.type("tools");
     expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
     const { cwd, env } = project;
-    return { cwd, env, table: stdout, run: (...words: string[]) => project.run(...words) };
+    return { cwd, env, table: stdout, run: (...words: string[]) => project.type(...words) };
   });
 
-  test("they stand in the list under where they come from; a word that is taken leaves `call .`", async () => {
+  test("`tools` lists them under their source; a name that is a verb or a folder is called by `call .`", async () => {
     const { table, run } = await listed();
     const [, hooked = ""] = table.split("\nRegistered in the `mcp` hook of the config\n");
     expect(table).toMatch(/Commands of this project\nmy_note_count +meanwhile note count +Count the notes \[read\]\n/);
@@ -141,7 +130,7 @@ describe("in the terminal", () => {
     });
   });
 
-  test("one is run with its arguments, by its name or with hyphens; stats count it under its own name", async () => {
+  test("one runs with its arguments, by its name or with hyphens; `stats` counts it under its own name", async () => {
     const { run } = await listed();
     expect(await run("by_hand", "hi", "--times", "2")).toMatchObject({ code: 0, stdout: "by hand: hi round 2\n" });
     const { code, stdout } = await run("by-hand", "--word", "hi", "--kind", "square", "--json", "--quiet");
@@ -165,7 +154,7 @@ describe("in the terminal", () => {
     expect(await run(...words)).toMatchObject({ code, stderr: expect.stringMatching(sentence) });
   });
 
-  test("words of files and verbs go first", async () => {
+  test("names of files and verbs win", async () => {
     const { run } = await listed();
     expect(await run("note", "count")).toMatchObject({ code: 0, stdout: "count: 4\n" });
     expect((await run("note")).stdout).toContain("Commands of note");
@@ -204,18 +193,18 @@ describe("in the terminal", () => {
 
   test("a form and a link are put to the person; progress is a bar; Ctrl-C stops it", async () => {
     const { cwd, env } = await listed();
-    const form = openScreen(["ask_name"], { cwd, env });
+    const form = startScreen(["ask_name"], { cwd, env });
     await form.sees(/Who\?/);
     form.press(`Ada${keys.enter}`);
     expect({ code: await form.exited, data: form.data() }).toEqual({
       code: 0,
       data: 'hello {"action":"accept","content":{"name":"Ada"}}\n',
     });
-    const link = openScreen(["ask_leave"], { cwd, env });
+    const link = startScreen(["ask_leave"], { cwd, env });
     await link.sees(/Sign in https:\/\/example\.com\/leave/);
     link.press("n");
     expect({ code: await link.exited, data: link.data() }).toEqual({ code: 0, data: "leave decline\n" });
-    const bar = openScreen(["count_up"], { cwd, env });
+    const bar = startScreen(["count_up"], { cwd, env });
     await bar.sees(/75%.*at 3/);
     bar.press(keys.ctrlC);
     expect(await bar.exited).toBe(130);
@@ -232,61 +221,74 @@ test("what it says of itself is shown, never obeyed; a name that is no word is r
         .join("\n"),
     ),
   );
-  const shown = [await project.run("tools")];
+  const shown = [await project.type("tools")];
   for (const words of [["--help"], ["plain", "--help"], ["_complete", "--shell", "zsh", "--", ""]])
-    shown.push(await project.run(...words));
+    shown.push(await project.type(...words));
   for (const { code, stdout } of shown) {
     expect(code).toBe(0);
     expect(stdout).not.toMatch(/[\u001b\u0007\r\u202e]/);
   }
   expect(shown[0]?.stdout).toMatch(/^\$\(reboot\) +meanwhile call \. \$\(reboot\) /m);
   for (const { stdout } of shown.slice(1)) expect(stdout).not.toMatch(/reboot|-rf|odd/);
-  expect(await project.run("$(reboot)", "x")).toMatchObject({ code: 2 });
+  expect(await project.type("$(reboot)", "x")).toMatchObject({ code: 2 });
 });
 
 describe("a hook in trouble is named, and everything else is there", () => {
+  const registersLate = `appendFileSync(import.meta.dirname + "/asked", "x"); await new Promise(() => {});`;
+
   test.for([
     [
       "fails",
       `throw new Error("the shelf is empty");`,
       /The `mcp` hook failed: the shelf is empty \(meanwhile\.config\.mjs:\d+/,
     ],
-    ["takes too long", "await new Promise(() => {});", /It has not said within 10 s what it registers/],
+    ["takes too long", registersLate, /It has not said within 10 s what it registers/],
   ] as const)("one that %s", async ([, hook, sentence]) => {
     const project = new HookedProject(withHook(hook));
-    const { code, stdout, stderr } = await project.run("tools", "--json");
-    expect({ code, stderr }).toEqual({
+    const asked = path.join(project.cwd, "asked");
+    const endLimit = holdTimer(10_000);
+    /** Types a line. The limit of a hook that is slow ends each time that the hook has begun. */
+    const typeUntil = async (words: readonly string[], isDone: (said: string) => boolean) => {
+      rmSync(asked, { force: true });
+      const started = project.startCli(words);
+      await waitFor(() => {
+        if (existsSync(asked)) endLimit();
+        return isDone(started.stderr());
+      }, started.stderr);
+      return started;
+    };
+    const listing = await typeUntil(["tools", "--json"], (said) => said.includes("✗"));
+    expect({ code: await listing.exited, stderr: listing.stderr() }).toEqual({
       code: 1,
       stderr: expect.stringMatching(new RegExp(`^✗ the \`mcp\` hook of the config file: ${sentence.source}`)),
     });
-    const { tools: known, problems } = JSON.parse(stdout) as { tools: { name: string }[]; problems: object[] };
+    const { tools: known, problems } = JSON.parse(listing.stdout()) as {
+      tools: { name: string }[];
+      problems: object[];
+    };
     expect(known.map(({ name }) => name)).toEqual(["note_count"]);
     expect(problems).toEqual([{ file: "the `mcp` hook of the config file", text: expect.stringMatching(sentence) }]);
-    expect(await project.run("note", "count")).toMatchObject({ code: 0, stdout: "count: 4\n" });
-    const served = startMeanwhile(["serve", "--in-process"], { cwd: project.cwd, env: project.env });
-    await waitFor(
-      () =>
-        /"level":50.*the `mcp` hook of the config file|ERROR.*the `mcp` hook of the config file/.test(served.stderr()),
-      () => `it logged ${served.stderr()}`,
-    );
+    expect(await project.type("note", "count")).toMatchObject({ code: 0, stdout: "count: 4\n" });
+    const logged = /"level":50.*the `mcp` hook of the config file|ERROR.*the `mcp` hook of the config file/;
+    if (hook !== registersLate) await typeUntil(["serve", "--in-process"], (said) => logged.test(said));
   });
 
   test("one that began to fail says so to whoever calls its tool; one that registers less, too", async () => {
     const project = new HookedProject(withHook(tools));
-    await project.run("tools");
+    await project.type("tools");
     writeFileSync(project.configFile, withHook('throw new Error("the shelf is empty");'));
-    expect(await project.run("by_hand", "x")).toMatchObject({
+    expect(await project.type("by_hand", "x")).toMatchObject({
       code: 1,
       stderr: expect.stringContaining(
         "by_hand could not be loaded from the `mcp` hook of the config file: The `mcp` hook failed: the shelf is empty",
       ),
     });
     writeFileSync(project.configFile, withHook('server.registerTool("other", {}, () => text("x"));'));
-    expect(await project.run("by_hand", "x")).toMatchObject({
+    expect(await project.type("by_hand", "x")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("`by_hand` is no longer registered in the `mcp` hook"),
     });
-    expect(await project.run("other", "--quiet")).toMatchObject({ code: 0, stdout: "x\n" });
+    expect(await project.type("other", "--quiet")).toMatchObject({ code: 0, stdout: "x\n" });
   });
 });
 
@@ -303,9 +305,9 @@ describe("a hook is run by nobody who has not been told to", () => {
         /meanwhile\.config\.mjs has not been loaded yet; `meanwhile tools` loads it\.\n✗ Unknown command `by_hand x`/,
       ),
     };
-    expect(await project.run("by_hand", "x")).toMatchObject(unknown);
+    expect(await project.type("by_hand", "x")).toMatchObject(unknown);
     expect(existsSync(marker)).toBe(false);
-    await project.run("tools");
+    await project.type("tools");
     rmSync(marker);
     for (const words of [
       ["--help"],
@@ -316,7 +318,7 @@ describe("a hook is run by nobody who has not been told to", () => {
       ["config", "path"],
       ["tasks", "list"],
     ])
-      await project.run(...words);
+      await project.type(...words);
     expect(existsSync(marker)).toBe(false);
   });
 
@@ -324,14 +326,14 @@ describe("a hook is run by nobody who has not been told to", () => {
     const marker = path.join(temporaryFolder(), "marker");
     const hook = 'server.registerTool("vault", { inputSchema: z.object({}) }, () => text("mine"));';
     const project = new HookedProject(withHook(hook, "bundled: false,"));
-    await project.run("tools");
-    expect(await project.run("vault")).toMatchObject({ code: 0, stdout: "mine\n" });
+    await project.type("tools");
+    expect(await project.type("vault")).toMatchObject({ code: 0, stdout: "mine\n" });
     writeFileSync(
       project.configFile,
       `${withHook(hook, "bundled: false,")}appendFileSync(${JSON.stringify(marker)}, "run");\n`,
     );
-    expect((await project.run("vault", "--help")).stdout).toContain("has not been loaded as it is now");
-    expect(await project.run("vault", "status")).toMatchObject({
+    expect((await project.type("vault", "--help")).stdout).toContain("has not been loaded as it is now");
+    expect(await project.type("vault", "status")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining(`is a bundled command, and ${project.configFile} would take its place`),
     });
@@ -339,64 +341,54 @@ describe("a hook is run by nobody who has not been told to", () => {
   });
 });
 
-describe("over MCP, behind the daemon", () => {
-  const hasty = "hosts: { scenario: { limitSeconds: 0.8 } },";
+describe("over MCP, behind a daemon", () => {
+  const hasty = "hosts: { scenario: { limitSeconds: 0.2 } },";
+
+  async function open() {
+    const project = new HookedProject(withHook(tools, hasty));
+    // Loads the config: the stdio proxy reads it in a child process otherwise.
+    await project.type("tools");
+    return { project, connect: () => project.connect({ words: [] }) };
+  }
+
+  /** The result of a task. Each request for it is answered before the client gives up. */
+  const resultOfJob = (client: WireClient, job_id: string) =>
+    waitFor(async () => {
+      const result = await client.call("task_result", { job_id, wait_seconds: 30 });
+      return kindOf(result) !== "handle" && result;
+    });
 
   test("a tool that is silent for longer than its client waits: the handle, then the result, one run", async () => {
-    const project = new HookedProject(withHook(tools, hasty));
-    const client = await project.connect();
-    const { input, seen, open, starts } = gate();
+    const { project, connect } = await open();
+    const client = await connect();
+    const { input, seen, open: release, starts } = gate();
     const { job_id, next_action } = handleOf(await client.call("hold", input));
     await seen("started");
-    open();
+    release();
     expect(next_action).toMatchObject({ tool: "task_result" });
-    expect((await client.call("task_result", { job_id, wait_seconds: 30 })).content).toEqual([
-      { type: "text", text: "held" },
-    ]);
+    expect((await resultOfJob(client, job_id)).content).toEqual([{ type: "text", text: "held" }]);
     expect(starts()).toBe(1);
-    expect((await project.run("tasks", "result", job_id)).stdout).toBe("held\n");
-    // What it has counted is written at the latest when it leaves.
-    await project.run("daemon", "stop");
-    expect((await project.run("stats")).stdout).toMatch(/^hold +1 /m);
+    expect((await project.type("tasks", "result", job_id)).stdout).toBe("held\n");
+    // A daemon writes its durations at the latest when it ends.
+    await project.type("daemon", "stop");
+    expect((await project.type("stats")).stdout).toMatch(/^hold +1 /m);
   });
 
-  test("a daemon that dies: what is safe by its annotations is run again, and of the rest the outcome is unknown", async () => {
-    const project = new HookedProject(withHook(tools, hasty));
-    const client = await project.connect();
+  test("after a daemon has died, a tool that is safe by its annotations runs again, and the outcome of another is unknown", async () => {
+    const { project, connect } = await open();
+    const client = await connect();
     const [safe, unsafe] = [gate(), gate()];
     const safeJob = handleOf(await client.call("hold_safely", safe.input)).job_id;
     const unsafeJob = handleOf(await client.call("hold", unsafe.input)).job_id;
     for (const { seen } of [safe, unsafe]) await seen("started");
-    for (const { pid } of recordsOf(project.home)) kill(pid);
-    const next = await project.connect();
+    await project.daemon.kill();
+    const next = await connect();
     await safe.seen("started", 2);
-    for (const { open } of [safe, unsafe]) open();
-    expect((await next.call("task_result", { job_id: safeJob, wait_seconds: 30 })).content).toEqual([
-      { type: "text", text: "held" },
-    ]);
-    const lost = await next.call("task_result", { job_id: unsafeJob, wait_seconds: 30 });
+    for (const { open: release } of [safe, unsafe]) release();
+    expect((await resultOfJob(next, safeJob)).content).toEqual([{ type: "text", text: "held" }]);
+    const lost = await resultOfJob(next, unsafeJob);
     expect(lost.isError).toBe(true);
     expect(JSON.stringify(lost)).toMatch(/interrupted.*outcome unknown/i);
     expect([safe.starts(), unsafe.starts()]).toEqual([2, 1]);
-  });
-});
-
-describe("in an author's program", () => {
-  const hook = `mcp: (server) => server.registerTool("by_hand", { description: "By hand" }, () => ({ content: [{ type: "text", text: "by hand" }] })),`;
-
-  test("its hook is asked for a word that nothing is known of, and listed beside what is in files and in code", async () => {
-    const inCode = `${hook} commands: [commands, defineCommand({ name: "report sum", summary: "Add", run: () => ({ total: 7 }) })],`;
-    const acme = new OwnProgram({ options: inCode });
-    expect(await acme.run(["by_hand", "--quiet"])).toEqual({ code: 0, stdout: "by hand\n", stderr: "" });
-    expect(await acme.run(["by_foot"])).toMatchObject({ code: 2 });
-    const { stdout } = await acme.run(["tools"]);
-    expect(stdout).toMatch(/\nRegistered by hand\nby_hand +acme by_hand +By hand\n/);
-    const listed = JSON.parse((await acme.run(["tools", "--json"])).stdout) as { tools: { name: string }[] };
-    expect(listed.tools).toMatchObject([
-      { name: "by_hand", source: "the `mcp` hook of acme" },
-      { name: "report_build", source: expect.stringContaining("commands") },
-      { name: "report_sum", source: "the commands in code", command: "acme report sum" },
-    ]);
-    expect((await acme.run(["--help"])).stdout).toMatch(/Registered by hand\n {2}by_hand\n/);
   });
 });
