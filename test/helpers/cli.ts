@@ -55,6 +55,8 @@ export interface StartedCli {
   client(options: WireOptions): WireClient;
   /** What the terminal shows: stderr, and stdout where `isDataShown`, in the order of writing. */
   readonly drawn: () => string;
+  /** From now on nothing can be written to stdout, for this reason. */
+  breakStdout(code: "ENOSPC" | "EPIPE"): void;
   /** Resolves with the exit code. Rejects with an error that `main` did not catch. */
   readonly exited: Promise<number>;
   signal(name: StopSignal): void;
@@ -90,6 +92,9 @@ export function startCli(words: readonly string[], options: CliOptions = {}): St
     stdout: () => stdout.text,
     stderr: () => stderr.text,
     drawn: () => run.drawn,
+    breakStdout: (code) => {
+      stdout.failure = Object.assign(new Error(`${code}: write`), { code });
+    },
     exited: run.exited,
     client: (options) => {
       const close = async () => {
@@ -237,6 +242,8 @@ class TextStream extends Writable {
   text = "";
   /** The process has ended: nothing more is kept. */
   isOver = false;
+  /** Every write fails with this. */
+  failure: Error | undefined;
   readonly isTTY: boolean;
   readonly columns?: number;
   readonly rows?: number;
@@ -256,7 +263,8 @@ class TextStream extends Writable {
     if (screen !== undefined) Object.assign(this, { columns: screen.columns, rows: screen.rows });
   }
 
-  override _write(chunk: string | Uint8Array, _encoding: string, done: () => void): void {
+  override _write(chunk: string | Uint8Array, _encoding: string, done: (error?: Error) => void): void {
+    if (this.failure !== undefined) return done(this.failure);
     const text = typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8");
     if (!this.isOver) {
       if (this.#file !== undefined) appendFileSync(this.#file, text, { mode: 0o600 });

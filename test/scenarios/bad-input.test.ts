@@ -634,6 +634,16 @@ describe("in the terminal", () => {
     expect(stderr).toContain("printed by a command");
   });
 
+  test.each([
+    ["ENOSPC", 70, "✗ The result could not be written: ENOSPC: write\n"],
+    // `| head` has read enough.
+    ["EPIPE", 0, ""],
+  ] as const)("a result that cannot be written because of %s: exit %i", async (why, code, stderr) => {
+    const run = startCli(["good", "echo", "hello", "--quiet"], { cwd: project() });
+    run.breakStdout(why);
+    expect([await run.exited, run.stdout(), run.stderr()]).toEqual([code, "", stderr]);
+  });
+
   test("a command that never ends: Ctrl-C cancels it, exit 130", async () => {
     const cwd = project();
     const run = startCli(["bad", "endless"], { cwd });

@@ -45,7 +45,7 @@ test.each([
   expect([call.stdout(), call.stderr()]).toEqual(["", "✗ Timed out after 4 s.\n"]);
 });
 
-test.each(["str", null, []])("a result that is none is no success: %j", async (result) => {
+test.each([["str"], [null], [[]]])("a result that is none is no success: %j", async (result) => {
   const { target } = await serve({ result });
   expect(await runCli(["call", target, "wait"])).toMatchObject({
     code: 1,
