@@ -1,12 +1,8 @@
-import { existsSync, readFileSync } from "node:fs";
-import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type Client, connect, type Target, UsageError } from "../../src/client/index.ts";
 import { callTool } from "../../src/testing/call-tool.ts";
-import { temporaryFolder } from "../helpers/home.ts";
 import { answer, modern, serveLoopback, text } from "./loopback.ts";
-
-const odd = path.resolve(import.meta.dirname, "../fixtures/client/odd.ts");
+import { oddServer } from "./odd-server.ts";
 
 async function open(): Promise<Client> {
   const { url } = await serveLoopback(modern({ "tools/call": (received) => answer(received, text("done")) }));
@@ -72,13 +68,13 @@ describe("what a program gets wrong is told in a sentence, before anything is st
 });
 
 test("a client is closed at the end of the block that uses it", async () => {
-  const file = path.join(temporaryFolder(), "notes");
+  const server = oddServer("refuses");
   {
-    await using client = await connect({ command: process.execPath, args: [odd, "refuses", file] });
+    await using client = await connect(server.target);
     expect(client.server.name).toBe("odd-refuses");
+    expect(server.running()).toHaveLength(1);
   }
-  const pid = Number(/^started (\d+)$/m.exec(readFileSync(file, "utf8"))?.[1]);
-  expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+  expect(server.running()).toEqual([]);
 });
 
 describe("who has given up", () => {
@@ -89,13 +85,11 @@ describe("who has given up", () => {
       (stop: AbortController) => queueMicrotask(() => stop.abort(new Error("never mind"))),
     ],
   ])("%s has no server started", async (_, give) => {
-    const file = path.join(temporaryFolder(), "notes");
+    const server = oddServer("refuses");
     const stop = new AbortController();
     give(stop);
-    await expect(
-      connect({ command: process.execPath, args: [odd, "refuses", file] }, { signal: stop.signal }),
-    ).rejects.toThrow("never mind");
-    expect(existsSync(file)).toBe(false);
+    await expect(connect(server.target, { signal: stop.signal })).rejects.toThrow("never mind");
+    expect(server.starts()).toEqual([]);
   });
 });
 

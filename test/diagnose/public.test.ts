@@ -1,19 +1,23 @@
-import path from "node:path";
 import { expect, test } from "vitest";
+import type { StdioServerTarget } from "../../src/diagnose/diagnosis-target.ts";
 import { compare, diagnose } from "../../src/diagnose/index.ts";
+import { piped } from "../helpers/diagnose.ts";
 import { temporaryFolder } from "../helpers/home.ts";
+import { passTimeQuickly } from "../helpers/quick-time.ts";
 
-const fixture = path.resolve(import.meta.dirname, "../fixtures/diagnose/server.mjs");
+passTimeQuickly();
+
+const { argv } = piped("server.mjs") as StdioServerTarget;
 
 test("diagnose() resolves with a report and compare() says what changed", async () => {
   const wish = { suites: ["completion"], privateFolder: temporaryFolder() } as const;
   const steps: string[] = [];
   const good = await diagnose({
     ...wish,
-    command: [process.execPath, fixture],
+    command: argv,
     onStep: ({ question }) => steps.push(question),
   });
-  const bad = await diagnose({ ...wish, command: [process.execPath, fixture, "--break", "completion/values"] });
+  const bad = await diagnose({ ...wish, command: [...argv, "--break", "completion/values"] });
   expect(good).toMatchObject({
     score: { grade: "A", points: 100 },
     findings: [],

@@ -3,13 +3,22 @@ import type { Facts } from "../../src/diagnose/asking/facts.ts";
 import type { SessionPool } from "../../src/diagnose/asking/session-pool.ts";
 import type { Check, Verdict } from "../../src/diagnose/check.ts";
 import type { DiagnosisTarget, ToolToCall } from "../../src/diagnose/diagnosis-target.ts";
+import { CheckAnswerer, type CheckRequest } from "../../src/diagnose/process/answer-checks.ts";
 import { runCheck, runSurvey } from "../../src/diagnose/process/run-check.ts";
+import { runHostile } from "../fixtures/diagnose/hostile.mjs";
 import { runFixture } from "../fixtures/diagnose/server.mjs";
 import { processesAreForbidden } from "./meanwhile.ts";
 import { programAt } from "./programs.ts";
 
 const folder = path.resolve(import.meta.dirname, "../fixtures/diagnose");
-if (processesAreForbidden()) programAt(path.join(folder, "server.mjs"), (host) => runFixture(host.argv, host));
+if (processesAreForbidden()) {
+  programAt(path.join(folder, "server.mjs"), (host) => runFixture(host.argv, host));
+  programAt(path.join(folder, "hostile.mjs"), (host) => runHostile(host.argv, host));
+  programAt(path.resolve(import.meta.dirname, "../../src/diagnose/process/check-child.ts"), (host) => {
+    const answerer = new CheckAnswerer(host.send);
+    host.onMessage((message) => void answerer.answer(message as CheckRequest));
+  });
+}
 
 const nobody = { onStart() {}, onEnd() {} };
 

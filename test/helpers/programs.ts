@@ -11,6 +11,7 @@ import { cleanUp } from "./home.ts";
  */
 
 export interface ProgramContext {
+  readonly pid: number;
   /** What follows the script. */
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -32,6 +33,8 @@ export type Program = (context: ProgramContext) => unknown;
 
 const programs = new Map<string, Program>();
 const running = new Map<number, ChildHere>();
+/** What a pipe holds before a write waits. */
+const pipeBytes = 64 * 1024;
 /** Higher than any process ID of Linux, macOS or Windows that a test meets. */
 let nextPid = 1_500_000_000;
 
@@ -60,6 +63,7 @@ class ChildHere extends EventEmitter {
   readonly signals = new EventEmitter();
   readonly #ended = new AbortController();
   readonly #messages = new EventEmitter();
+  readonly #outputs: Writable[] = [];
   exitCode: number | null = null;
   signalCode: string | null = null;
   connected = true;
@@ -69,7 +73,15 @@ class ChildHere extends EventEmitter {
     running.set(this.pid, this);
     this.stdin.on("error", () => undefined);
     const context: ProgramContext = {
-      ...{ argv, env, cwd: String(cwd), stdin: this.stdin, signals: this.signals, ended: this.#ended.signal },
+      ...{
+        pid: this.pid,
+        argv,
+        env,
+        cwd: String(cwd),
+        stdin: this.stdin,
+        signals: this.signals,
+        ended: this.#ended.signal,
+      },
       stdout: this.#output(this.stdout),
       stderr: this.#output(this.stderr),
       exit: (code) => this.end(code),
@@ -104,6 +116,7 @@ class ChildHere extends EventEmitter {
     this.signalCode = signal;
     this.connected = false;
     this.#ended.abort();
+    for (const output of this.#outputs) output.destroy();
     this.stdin.destroy();
     this.stdout.end();
     this.stderr.end();
@@ -124,14 +137,21 @@ class ChildHere extends EventEmitter {
 
   /** What the program writes. It is dropped after its end. */
   #output(stream: PassThrough): Writable {
-    return new Writable({
+    const output = new Writable({
       decodeStrings: false,
       write: (chunk, _encoding, done) => {
-        if (this.#ended.signal.aborted || stream.destroyed) return done();
-        if (stream.write(chunk)) done();
-        else stream.once("drain", done);
+        if (stream.destroyed) return done(Object.assign(new Error("write EPIPE"), { code: "EPIPE" }));
+        // A program that writes without end leaves its parent turns of the event loop, as a pipe does.
+        const isTaken = stream.write(chunk);
+        if (!isTaken) stream.once("drain", () => setImmediate(done));
+        else if (chunk.length < pipeBytes) done();
+        else setImmediate(done);
       },
     });
+    // A program that does not expect it ends.
+    output.on("error", () => output.listenerCount("error") === 1 && this.end(1));
+    this.#outputs.push(output);
+    return output;
   }
 
   ref(): void {}

@@ -2,10 +2,15 @@ import path from "node:path";
 import { env } from "node:process";
 import { onTestFinished } from "vitest";
 import { type ServedUpstream, serveHttp } from "../fixtures/gateway/http.mjs";
+import { runStdio } from "../fixtures/gateway/stdio.mjs";
+import { processesAreForbidden } from "./meanwhile.ts";
+import { programAt } from "./programs.ts";
 
 /** Servers to stand in front of, each with one way to misbehave: see test/fixtures/gateway. */
 
 const folder = path.resolve(import.meta.dirname, "../fixtures/gateway");
+const script = path.join(folder, "stdio.mjs");
+if (processesAreForbidden()) programAt(script, (host) => runStdio(host.argv, host));
 
 type CommonMode =
   | "plain"
@@ -54,7 +59,7 @@ export type HttpMode =
 export function commandUpstream(mode: CommandMode = "plain", more: Readonly<Record<string, string>> = {}) {
   return {
     command: process.execPath,
-    args: [path.join(folder, "stdio.mjs"), mode],
+    args: [script, mode],
     cwd: folder,
     env: { PATH: env.PATH ?? "", ...more },
   };

@@ -4,7 +4,7 @@ import { systemClock } from "../../clock.ts";
 import { watchMemory } from "../../system/memory.ts";
 import { system } from "../../system/system.ts";
 import { betterOf, type CalledTool } from "../asking/tool-calls.ts";
-import type { CheckMessage, CheckRequest } from "./check-child.ts";
+import type { CheckMessage, CheckRequest } from "./answer-checks.ts";
 
 /**
  * The child process that checks run in, one after the other. It is bounded in time and memory, and one that oversteps

@@ -1,35 +1,11 @@
-import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
-import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connect } from "../../../src/client/index.ts";
-import { temporaryFolder } from "../../helpers/home.ts";
-import { waitFor } from "../../helpers/meanwhile.ts";
+import { ownProgram } from "../../helpers/programs.ts";
+import { passTimeQuickly } from "../../helpers/quick-time.ts";
 import { answer, discovered, legacy, modern, type Received, refuse, serveLoopback, text } from "../loopback.ts";
+import { oddServer } from "../odd-server.ts";
 
-const odd = path.resolve(import.meta.dirname, "../../fixtures/client/odd.ts");
-
-/** A server with one bad habit, and what it has noted. */
-function oddServer(way: string) {
-  const file = path.join(temporaryFolder(), "notes");
-  const lines = () => readFileSync(file, "utf8").split("\n").slice(0, -1);
-  return {
-    target: { command: process.execPath, args: [odd, way, file] },
-    methods: () => lines().filter((line) => !line.startsWith("started")),
-    starts: () =>
-      lines()
-        .flatMap((line) => /^started (\d+)$/.exec(line)?.[1] ?? [])
-        .map(Number),
-  };
-}
-
-const isRunning = (pid: number) => {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-};
+passTimeQuickly();
 
 describe("a server of earlier revisions, over stdio, that", () => {
   test.each([
@@ -44,7 +20,7 @@ describe("a server of earlier revisions, over stdio, that", () => {
     expect(await client.callTool("echo")).toMatchObject({ content: [{ text: "done" }] });
     await client.close();
     expect(server.starts()).toHaveLength(starts);
-    expect(server.starts().filter(isRunning)).toEqual([]);
+    expect(server.running()).toEqual([]);
     expect(server.methods().slice(0, 2)).toEqual(["server/discover", "initialize"]);
   });
 
@@ -59,19 +35,19 @@ describe("a server of earlier revisions, over stdio, that", () => {
     );
     await expect(connect(pinned.target, { revision: "2026-07-28" })).rejects.toThrow("-32600");
     await expect(connect(pinned.target, { revision: "1999" })).rejects.toThrow("The revision 1999 is not known");
-    expect(pinned.starts().filter(isRunning)).toEqual([]);
+    expect(pinned.running()).toEqual([]);
   });
 
   test("never says anything is given up in time, and ended", async () => {
     const server = oddServer("silent");
     await expect(connect(server.target, { timeoutMs: 500 })).rejects.toThrow("did not begin to talk within 0.5 s");
-    expect(server.starts().filter(isRunning)).toEqual([]);
+    expect(server.running()).toEqual([]);
   });
 
   test("wants a revision from the future is left", async () => {
     const server = oddServer("future");
     await expect(connect(server.target)).rejects.toThrow("wants to speak 2031-01-01");
-    expect(server.starts().filter(isRunning)).toEqual([]);
+    expect(server.running()).toEqual([]);
   });
 
   test("dies in the middle of a call is mourned with its last words", async () => {
@@ -90,7 +66,7 @@ describe("a server of earlier revisions, over stdio, that", () => {
     const client = await connect(server.target);
     await expect(client.callTool("echo")).rejects.toThrow("larger than 10 MiB");
     await client.close();
-    expect(server.starts().filter(isRunning)).toEqual([]);
+    expect(server.running()).toEqual([]);
   });
 
   test("answers in a labyrinth is told from one that says nothing", async () => {
@@ -103,26 +79,21 @@ describe("a server of earlier revisions, over stdio, that", () => {
     const server = oddServer("stays");
     const client = await connect(server.target);
     await client.close();
-    expect(server.starts().filter(isRunning)).toEqual([]);
-  });
-
-  test("cannot be started is named", async () => {
-    await expect(connect({ command: "no-such-command-anywhere" })).rejects.toThrow(
-      "The server no-such-command-anywhere cannot be started: there is no such command",
-    );
+    expect(server.running()).toEqual([]);
   });
 });
 
 describe("a server that ends as it starts", () => {
-  /** Notes that it was started, prints these words, and leaves: at once, or when it hears something. */
+  /** Prints these words and leaves: at once, or when it hears something. */
   function leaver(words: string, when: "at once" | "when asked") {
-    const file = path.join(temporaryFolder(), "starts");
-    const leave = `process.stderr.write(${JSON.stringify(words)}, () => process.exit(4));`;
-    const script = `require("node:fs").appendFileSync(${JSON.stringify(file)}, "x"); ${when === "at once" ? leave : `process.stdin.once("data", () => { ${leave} })`}`;
-    return {
-      target: { command: process.execPath, args: ["-e", script] },
-      starts: () => readFileSync(file, "utf8").length,
-    };
+    let starts = 0;
+    const [command, ...args] = ownProgram(({ stdin, stderr, exit }) => {
+      starts += 1;
+      const leave = () => stderr.write(words, () => exit(4));
+      if (when === "at once") leave();
+      else stdin.once("data", leave);
+    });
+    return { target: { command, args }, starts: () => starts };
   }
 
   test.each([
@@ -147,39 +118,19 @@ describe("a server that ends as it starts", () => {
   });
 
   test("before it can be told anything is not waited for", async () => {
-    await expect(connect({ command: "false" }, { timeoutMs: 600_000 })).rejects.toThrow(
-      /The server false (ended with exit code 1|does not take)/,
+    const [command, ...args] = ownProgram(({ exit }) => exit(1));
+    await expect(connect({ command, args }, { timeoutMs: 600_000 })).rejects.toThrow(
+      /(ended with exit code 1|does not take)/,
     );
   });
 });
 
-describe("a server that was started is not left behind", () => {
-  const script = (target: object, way: string) => `
-    const { connect } = await import(${JSON.stringify(path.resolve(import.meta.dirname, "../../../src/client/index.ts"))});
-    const client = await connect(${JSON.stringify(target)});
-    ${way}`;
-
-  test.each([
-    ["by process.exit()", "process.exit(0);"],
-    ["by an error that nobody caught", 'throw new Error("a bug");'],
-  ])("when its program ends %s", async (_, way) => {
-    const server = oddServer("stays");
-    await new Promise((resolve) =>
-      execFile(process.execPath, ["--input-type=module", "-e", script(server.target, way)], resolve),
-    );
-    await waitFor(
-      () => server.starts().length === 1 && server.starts().filter(isRunning).length === 0,
-      () => `still there: ${server.starts().join(", ")}`,
-    );
-  });
-
-  test("and nothing is left in this program once it has been closed", async () => {
-    const listeners = process.listenerCount("exit");
-    const clients = await Promise.all([connect(oddServer("refuses").target), connect(oddServer("refuses").target)]);
-    expect(process.listenerCount("exit")).toBe(listeners + 1);
-    for (const client of clients) await client.close();
-    expect(process.listenerCount("exit")).toBe(listeners);
-  });
+test("a client that was closed leaves no listener in its program", async () => {
+  const listeners = process.listenerCount("exit");
+  const clients = await Promise.all([connect(oddServer("refuses").target), connect(oddServer("refuses").target)]);
+  expect(process.listenerCount("exit")).toBe(listeners + 1);
+  for (const client of clients) await client.close();
+  expect(process.listenerCount("exit")).toBe(listeners);
 });
 
 describe("over HTTP", () => {

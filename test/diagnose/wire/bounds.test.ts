@@ -1,6 +1,4 @@
-import { readFileSync } from "node:fs";
 import net from "node:net";
-import path from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { sampleArguments } from "../../../src/diagnose/asking/sample-arguments.ts";
 import { security } from "../../../src/diagnose/suites/security/index.ts";
@@ -8,10 +6,7 @@ import { parseJson } from "../../../src/diagnose/wire/bounded-json.ts";
 import { type HttpAnswer, sendHttp } from "../../../src/diagnose/wire/probe-http.ts";
 import { Pipe } from "../../../src/diagnose/wire/server-pipe.ts";
 import { startHostile } from "../../fixtures/diagnose/hostile.mjs";
-import { isRunning } from "../../helpers/daemon.ts";
 import { piped, reached, surveyed } from "../../helpers/diagnose.ts";
-import { temporaryFolder } from "../../helpers/home.ts";
-import { waitFor } from "../../helpers/meanwhile.ts";
 import { askAll, findingsIn } from "../../helpers/suite.ts";
 
 let hostile: Awaited<ReturnType<typeof startHostile>>;
@@ -167,18 +162,6 @@ describe("a server that is started cannot overrun who reads it", () => {
   test("one that leaves at once is told so", async () => {
     expect((await surveyed(piped("hostile.mjs", "exits-at-once"))).problem).toBe("the server left without an answer");
   });
-
-  test.each(["stays", "leaves-children"])("%s: nothing that it has started is left", async (name) => {
-    const file = path.join(temporaryFolder(), "pids");
-    const pipe = await start(name, file);
-    const pids = await waitFor(() => {
-      const found = readPids(file);
-      return found.length === (name === "stays" ? 4 : 2) && found;
-    });
-    expect(pids.filter(isRunning)).toEqual(pids);
-    await pipe.close();
-    await waitFor(() => !pids.some(isRunning));
-  });
 });
 
 describe("what is read is weighed first", () => {
@@ -201,11 +184,3 @@ describe("what is read is weighed first", () => {
     ).toEqual(JSON.parse('{"__proto__":false}'));
   });
 });
-
-function readPids(file: string): number[] {
-  try {
-    return readFileSync(file, "utf8").trim().split("\n").map(Number);
-  } catch {
-    return [];
-  }
-}
