@@ -59,19 +59,7 @@ export function createTools(options: ToolsOptions): CommandTools {
   const { catalog, plain } = options;
   /** What was made of a list for each kind of client. */
   const listsOf = new WeakMap<readonly ListedTool[], Map<string, readonly ListedTool[]>>();
-  let listed: { revision: number; isPartial: boolean; tools: Promise<readonly ListedTool[]> } | undefined;
-  const commandTools = () => {
-    if (listed?.revision !== catalog.revision || listed.isPartial)
-      listed = { revision: catalog.revision, isPartial: false, tools: listCommands(options) };
-    const current = listed;
-    return current.tools.catch(async (error: unknown) => {
-      // Hints are a courtesy: tools are listed without them when the store cannot be read, and with them when it can
-      // again.
-      options.log.warn("durations could not be read; tools are listed without hints", { error });
-      current.isPartial = true;
-      return (await ownEntries(catalog)).map((entry) => toTool(entry));
-    });
-  };
+  const commandTools = keepList(options);
   return {
     async list({ caller, client }) {
       const commands = await commandTools();
@@ -96,7 +84,7 @@ export function createTools(options: ToolsOptions): CommandTools {
     inputSchema: (toolName) => catalog.get(toolName)?.command.inputSchema ?? plain?.inputSchema(toolName),
     load: (toolName) => catalog.load(toolName),
     call(called, request) {
-      const answer = callTool(called, request);
+      const answer = callTool(options, called, request);
       if (catalog.pending.length > 0) void loadAfter(answer);
       if (answer === undefined || !takesJobNotifications(request.client)) return answer;
       return answer instanceof Promise ? answer.then(withEnvelopeOnTop) : withEnvelopeOnTop(answer);
@@ -118,26 +106,49 @@ export function createTools(options: ToolsOptions): CommandTools {
     await nextTurn();
     await catalog.loadAll();
   }
+}
 
-  function callTool(called: ToolCall, request: ClientRequest): Result | Promise<Result> | undefined {
-    const entry = catalog.get(called.name);
-    if (entry !== undefined) {
-      // What an author has registered by hand is listed, and an alias is not: the call is meant for the former.
-      if (called.name !== entry.toolName && request.isAuthorsTool(called.name)) return undefined;
-      const own = toOwnNames(entry, called);
-      if (typeof own === "string") return Promise.resolve(errorResult(own, options.clock));
-      return new CommandCall(options, entry, own, request).answer();
-    }
-    const isFollowUp = plain?.inputSchema(called.name) !== undefined;
-    if (isFollowUp) refuseWrongSupport({ toolName: called.name, taskSupport: "forbidden" }, called, request);
-    const followUp = plain?.call(called.name, called.arguments, { request, budget: budgetFor(options, request) });
-    if (followUp !== undefined) return followUp;
-    const problem = catalog.problemOf(called.name);
-    if (problem === undefined) return undefined;
-    return Promise.resolve(
-      errorResult(`${called.name} could not be loaded from ${problem.file}: ${problem.text}`, options.clock),
-    );
+/** The tools of the commands, made again when the catalog has changed. */
+function keepList(options: ToolsOptions): () => Promise<readonly ListedTool[]> {
+  const { catalog } = options;
+  let listed: { revision: number; isPartial: boolean; tools: Promise<readonly ListedTool[]> } | undefined;
+  return () => {
+    if (listed?.revision !== catalog.revision || listed.isPartial)
+      listed = { revision: catalog.revision, isPartial: false, tools: listCommands(options) };
+    const current = listed;
+    return current.tools.catch(async (error: unknown) => {
+      // Hints are a courtesy: tools are listed without them when the store cannot be read, and with them when it can
+      // again.
+      options.log.warn("durations could not be read; tools are listed without hints", { error });
+      current.isPartial = true;
+      return (await ownEntries(catalog)).map((entry) => toTool(entry));
+    });
+  };
+}
+
+function callTool(
+  options: ToolsOptions,
+  called: ToolCall,
+  request: ClientRequest,
+): Result | Promise<Result> | undefined {
+  const { catalog, plain } = options;
+  const entry = catalog.get(called.name);
+  if (entry !== undefined) {
+    // What an author has registered by hand is listed, and an alias is not: the call is meant for the former.
+    if (called.name !== entry.toolName && request.isAuthorsTool(called.name)) return undefined;
+    const own = toOwnNames(entry, called);
+    if (typeof own === "string") return Promise.resolve(errorResult(own, options.clock));
+    return new CommandCall(options, entry, own, request).answer();
   }
+  const isFollowUp = plain?.inputSchema(called.name) !== undefined;
+  if (isFollowUp) refuseWrongSupport({ toolName: called.name, taskSupport: "forbidden" }, called, request);
+  const followUp = plain?.call(called.name, called.arguments, { request, budget: budgetFor(options, request) });
+  if (followUp !== undefined) return followUp;
+  const problem = catalog.problemOf(called.name);
+  if (problem === undefined) return undefined;
+  return Promise.resolve(
+    errorResult(`${called.name} could not be loaded from ${problem.file}: ${problem.text}`, options.clock),
+  );
 }
 
 function unknownTool(toolName: string, catalog: Catalog): ProtocolError {

@@ -115,28 +115,7 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
     "tools/list": listed("tools", (request) => tools.list(request), {
       present: (tool, request) => tools.present(tool, request),
     }),
-    "tools/call": (params, request) => {
-      const name = textParam(params, "name");
-      const call = (guest?: GuestView) => {
-        const answer = tools.call(params as unknown as ToolCall, request);
-        if (answer !== undefined) return answer;
-        if (guest === undefined) throw tools.unknown(name);
-        return guest.request("tools/call", params, request).catch((error: unknown) => {
-          throw error instanceof Error && error.message === `Tool ${excerptOf(name)} not found`
-            ? tools.unknown(name)
-            : error;
-        });
-      };
-      const loading = tools.load(name);
-      if (loading !== undefined)
-        return tools.whenStarted(loading, params as unknown as ToolCall, request, () => call());
-      const { openGuest } = request;
-      if (openGuest !== undefined) return call(openGuest);
-      const opening = request.guest();
-      return opening === undefined
-        ? call()
-        : tools.whenStarted(opening, params as unknown as ToolCall, request, (guest) => call(guest));
-    },
+    "tools/call": callHandler(tools),
     "resources/list": listed("resources", ({ caller }) => resources?.list(caller) ?? []),
     "resources/templates/list": listed("resourceTemplates", () => []),
     "resources/read": (params, request) => {
@@ -175,6 +154,31 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
       return await (completions.complete(params, request, authors) ??
         askGuest("completion/complete", params, request, badParams("There is nothing of that name to complete.")));
     },
+  };
+}
+
+/** Calls a tool of ours as soon as it is loaded, or the author's. */
+function callHandler(tools: RouterParts["tools"]): Handler {
+  return (params, request) => {
+    const name = textParam(params, "name");
+    const call = (guest?: GuestView) => {
+      const answer = tools.call(params as unknown as ToolCall, request);
+      if (answer !== undefined) return answer;
+      if (guest === undefined) throw tools.unknown(name);
+      return guest.request("tools/call", params, request).catch((error: unknown) => {
+        throw error instanceof Error && error.message === `Tool ${excerptOf(name)} not found`
+          ? tools.unknown(name)
+          : error;
+      });
+    };
+    const loading = tools.load(name);
+    if (loading !== undefined) return tools.whenStarted(loading, params as unknown as ToolCall, request, () => call());
+    const { openGuest } = request;
+    if (openGuest !== undefined) return call(openGuest);
+    const opening = request.guest();
+    return opening === undefined
+      ? call()
+      : tools.whenStarted(opening, params as unknown as ToolCall, request, (guest) => call(guest));
   };
 }
 
