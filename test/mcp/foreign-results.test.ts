@@ -29,10 +29,10 @@ const refusal: JsonObject = { ...answer, isError: true, content: [{ type: "text"
 
 const answers: Readonly<Record<string, JsonObject>> = { answer, refusal };
 
-/** Tools that answer at once, and after a minute, with each of them. */
+/** Tools that answer at once, and after 40 s, with each of them. */
 function commandsOn(clock: FakeClock): Record<string, Command> {
   const slow = async (result: JsonObject, signal: AbortSignal) => {
-    await sleep(clock, 60_000, signal);
+    await sleep(clock, 40_000, signal);
     return result;
   };
   return {
