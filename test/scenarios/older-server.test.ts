@@ -1,13 +1,23 @@
-import { describe, expect, test } from "vitest";
+import { PassThrough } from "node:stream";
+import { afterAll, describe, expect, test, vi } from "vitest";
+import { makeEverything } from "../fixtures/embed/suite-everything.ts";
+import { suiteOptions } from "../fixtures/embed/suite-tools.ts";
 import { connectExtTasks } from "../helpers/ext-tasks.ts";
 import { shareAmongTests } from "../helpers/home.ts";
-import { serveSuite, suiteProcess } from "../helpers/suite-app.ts";
+import { passTimeQuickly } from "../helpers/quick-time.ts";
+import type { Target } from "../helpers/server.ts";
 import type { Fields } from "../helpers/wire.ts";
+import { openWrapped } from "../helpers/wrapped.ts";
 
 /**
  * A server of SDK v1, server-everything with a few tools more, that knows nothing of 2026-07-28, and a client that
  * speaks nothing else.
  */
+
+passTimeQuickly();
+// The server prints why it could not list the folders of a client.
+const printed = vi.spyOn(console, "error").mockImplementation(() => {});
+afterAll(() => printed.mockRestore());
 
 const text = (words: string | RegExp) => ({
   content: expect.arrayContaining([
@@ -34,10 +44,20 @@ function answering() {
 
 describe.each(["HTTP", "stdio"] as const)("over %s", (transport) => {
   const open = shareAmongTests(async () => {
-    const target = transport === "stdio" ? suiteProcess("everything") : await serveSuite("everything", "factory");
+    const { server, reached } = await openWrapped(makeEverything, { tools: suiteOptions });
+    const target = (): Target => {
+      if (transport === "HTTP") return { url: reached.url };
+      const [stdin, stdout] = [new PassThrough(), new PassThrough()];
+      const served = server.stdio({ input: stdin, output: stdout });
+      const close = async () => {
+        stdin.end();
+        await served;
+      };
+      return { pipes: { stdin, stdout, close } };
+    };
     const { asked, answer } = answering();
-    const plain = await connectExtTasks(target, { capabilities, answer, takesTasks: false });
-    const withTasks = await connectExtTasks(target, { capabilities, answer });
+    const plain = await connectExtTasks(target(), { capabilities, answer, takesTasks: false });
+    const withTasks = await connectExtTasks(target(), { capabilities, answer });
     const call = (name: string, input: object = {}) => plain.client.callTool({ name, arguments: { ...input } });
     return { ...withTasks, client: plain.client, call, asked };
   });
