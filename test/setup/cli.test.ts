@@ -1,12 +1,12 @@
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { parse } from "@decimalturn/toml-patch";
 import { describe, expect, test } from "vitest";
 import { hosts } from "../../src/setup/hosts/index.ts";
+import { runCli } from "../helpers/cli.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { codeCache, executable, quickStart } from "../helpers/meanwhile.ts";
+import { executable } from "../helpers/meanwhile.ts";
 
 /** A user with these files, in a project with commands, at a computer without any host's program. */
 function user(
@@ -21,18 +21,11 @@ function user(
   );
   const [home, cwd] = [path.join(folder, "user"), path.join(folder, "project")];
   mkdirSync(home, { recursive: true });
-  const env = { HOME: home, PATH: "/nowhere", NODE_COMPILE_CACHE: codeCache };
-  const setup = (words: readonly string[], more: Record<string, string> = {}) =>
-    new Promise<{ code: number | null; out: string; err: string }>((resolve) => {
-      const child = spawn(process.execPath, [quickStart, executable, "setup", ...words], {
-        cwd,
-        env: { ...env, ...more },
-      });
-      let [out, err] = ["", ""];
-      child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
-      child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
-      child.on("close", (code) => resolve({ code, out, err }));
-    });
+  const setup = async (words: readonly string[], more: Record<string, string> = {}) => {
+    const env = { HOME: home, PATH: "/nowhere", MEANWHILE_HOME: undefined, ...more };
+    const { code, stdout, stderr } = await runCli(["setup", ...words], { cwd, env });
+    return { code, out: stdout, err: stderr };
+  };
   const read = (name: string) => readFileSync(path.join(home, name), "utf8");
   return { home, cwd, setup, read };
 }

@@ -1,11 +1,11 @@
-import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { hosts } from "../../src/setup/hosts/index.ts";
 import type { Machine } from "../../src/setup/machine.ts";
+import { runCli } from "../helpers/cli.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { codeCache, executable, quickStart } from "../helpers/meanwhile.ts";
+import { executable } from "../helpers/meanwhile.ts";
 
 const fixtures = path.resolve(import.meta.dirname, "../fixtures/setup");
 
@@ -23,15 +23,11 @@ function user(ids: readonly string[], files: Readonly<Record<string, string>> = 
     mkdirSync(path.dirname(file), { recursive: true });
     writeFileSync(file, bytes);
   }
-  const setup = (...words: string[]) =>
-    new Promise<{ code: number | null; out: string; err: string }>((resolve) => {
-      const env = { HOME: home, PATH: "/nowhere", NODE_COMPILE_CACHE: codeCache };
-      const child = spawn(process.execPath, [quickStart, executable, "setup", ...words], { cwd, env });
-      let [out, err] = ["", ""];
-      child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
-      child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
-      child.on("close", (code) => resolve({ code, out, err }));
-    });
+  const setup = async (...words: string[]) => {
+    const env = { HOME: home, PATH: "/nowhere", MEANWHILE_HOME: undefined };
+    const { code, stdout, stderr } = await runCli(["setup", ...words], { cwd, env });
+    return { code, out: stdout, err: stderr };
+  };
   return { home, cwd, setup, had, read: (name: string) => readFileSync(path.join(home, name), "utf8") };
 }
 
