@@ -107,7 +107,7 @@ export function describeTask(task: Task): Record<string, unknown> {
           })),
     attempts: outcome?.attempts ?? task.attempts,
     crashes: task.crashes,
-    eventLoopBlocked: isTerminal(task) ? describeBlock(task.outcome.blockedMs) : undefined,
+    eventLoopBlocked: describeBlock(outcome?.blockedMs),
     ...(!isTerminal(task) && task.lease !== undefined && { worker: describeWorker(task.lease.worker) }),
     createdAt: at(task.createdAt),
     startedAt: at(task.startedAt),
