@@ -106,7 +106,7 @@ export interface DeferralConfig {
   readonly auto?: boolean;
   /** The tools that count as long, in place of those declared so. */
   readonly tools?: readonly string[];
-  /** Clients without tasks get no deferral at all. */
+  /** Clients that declare no tasks get no deferral at all. */
   readonly requireClientTasks?: boolean;
   /** Give a 2025-11-25 client a task it did not ask for; the specification forbids it. */
   readonly unsolicited?: boolean;

@@ -41,7 +41,8 @@ export type ListedCommand = Pick<
 >;
 
 /** A command as lists show it. Its file may not be loaded. */
-export interface ListedEntry extends Pick<CatalogEntry, "toolName" | "path" | "isBundled" | "isListedByServer"> {
+export interface ListedEntry
+  extends Pick<CatalogEntry, "toolName" | "path" | "aliases" | "isBundled" | "isListedByServer"> {
   readonly command: ListedCommand;
 }
 

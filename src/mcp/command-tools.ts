@@ -9,8 +9,9 @@ import type { JsonSchema } from "../command/schema.ts";
 import { closest } from "../command/suggest.ts";
 import { CommandError, type ProtocolError } from "../errors.ts";
 import { withinHostLimit } from "../task/answer-deadline.ts";
+import type { DeferralRules } from "../task/deferral.ts";
 import type { CommandStats } from "../task/history.ts";
-import { isTaskModeRecommended } from "../task/outlook.ts";
+import { announceTaskMode } from "../task/outlook.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
 import { knowsTaskSupport } from "../wire/revisions.ts";
 import { CommandCall, type CommandCallOptions } from "./command-call.ts";
@@ -25,6 +26,8 @@ export interface ToolsOptions extends CommandCallOptions {
   readonly catalog: Catalog;
   /** What is known of every command's durations; read once for each revision of the catalog. */
   readonly readStats: () => Promise<readonly CommandStats[]>;
+  /** Which commands count as long. */
+  readonly deferral: DeferralRules;
 }
 
 interface ListShape {
@@ -56,7 +59,7 @@ function withEnvelopeOnTop(result: Result): Result {
 
 /** tools/list and tools/call for every command of a catalog. */
 export function createTools(options: ToolsOptions): CommandTools {
-  const { catalog, plain } = options;
+  const { catalog, plain, deferral } = options;
   /** What was made of a list for each kind of client. */
   const listsOf = new WeakMap<readonly ListedTool[], Map<string, readonly ListedTool[]>>();
   const commandTools = keepList(options);
@@ -79,7 +82,7 @@ export function createTools(options: ToolsOptions): CommandTools {
       const isOurs = entry?.toolName === name ? entry.command.foreign === undefined : plain?.inputSchema(name);
       if (isOurs) return undefined;
       const shape = { hasSupport: showsSupport(client), takesJobs: takesJobNotifications(client) };
-      return present(tool, entry, shape);
+      return present(tool, entry, shape, deferral);
     },
     inputSchema: (toolName) => catalog.get(toolName)?.command.inputSchema ?? plain?.inputSchema(toolName),
     load: (toolName) => catalog.load(toolName),
@@ -110,7 +113,7 @@ export function createTools(options: ToolsOptions): CommandTools {
 
 /** The tools of the commands, made again when the catalog has changed. */
 function keepList(options: ToolsOptions): () => Promise<readonly ListedTool[]> {
-  const { catalog } = options;
+  const { catalog, deferral } = options;
   let listed: { revision: number; isPartial: boolean; tools: Promise<readonly ListedTool[]> } | undefined;
   return () => {
     if (listed?.revision !== catalog.revision || listed.isPartial)
@@ -121,7 +124,7 @@ function keepList(options: ToolsOptions): () => Promise<readonly ListedTool[]> {
       // again.
       options.log.warn("durations could not be read; tools are listed without hints", { error });
       current.isPartial = true;
-      return (await ownEntries(catalog)).map((entry) => toTool(entry));
+      return (await ownEntries(catalog)).map((entry) => toTool(entry, deferral));
     });
   };
 }
@@ -170,9 +173,9 @@ function toOwnNames(entry: CatalogEntry, request: ToolCall): ToolCall | string {
   }
 }
 
-async function listCommands({ catalog, readStats }: ToolsOptions): Promise<readonly ListedTool[]> {
+async function listCommands({ catalog, readStats, deferral }: ToolsOptions): Promise<readonly ListedTool[]> {
   const known = new Map((await readStats()).map((stats) => [stats.command, stats]));
-  return (await ownEntries(catalog)).map((entry) => toTool(entry, known.get(entry.toolName)));
+  return (await ownEntries(catalog)).map((entry) => toTool(entry, deferral, known.get(entry.toolName)));
 }
 
 /** Those of somebody else's server are listed as that server lists them to this client, page by page. */
@@ -185,7 +188,12 @@ function showsSupport({ isModern, revision }: ClientIdentity): boolean {
   return !isModern && knowsTaskSupport(revision);
 }
 
-function present(listing: Json, entry: CatalogEntry | undefined, { hasSupport, takesJobs }: ListShape): Json {
+function present(
+  listing: Json,
+  entry: CatalogEntry | undefined,
+  { hasSupport, takesJobs }: ListShape,
+  rules: DeferralRules,
+): Json {
   const { execution, ...plain } = listing;
   const { foreign } = entry?.command ?? {};
   // What no other session has is called as it always was.
@@ -196,20 +204,16 @@ function present(listing: Json, entry: CatalogEntry | undefined, { hasSupport, t
     outputSchema: listing.outputSchema as JsonSchema | undefined,
     foreign: { ...foreign, listing },
   };
-  const listed = toTool({ ...entry, command });
+  const listed = toTool({ ...entry, command }, rules);
   const { execution: support, ...tool } = takesJobs ? withAsync(listed) : listed;
   return hasSupport ? { ...tool, execution: support } : tool;
 }
 
 /** A command as tools/list shows it. */
-export function toTool(entry: ListedEntry, known?: CommandStats): ListedTool {
+export function toTool(entry: ListedEntry, rules: DeferralRules, known?: CommandStats): ListedTool {
   const { command, toolName } = entry;
-  const _meta = {
-    "meanwhile/tool": {
-      async: command.long,
-      ...(isTaskModeRecommended(command, known) && { taskModeRecommended: true }),
-    },
-  };
+  const { async, taskModeRecommended } = announceTaskMode(entry, known, rules);
+  const _meta = { "meanwhile/tool": { async, ...(taskModeRecommended && { taskModeRecommended }) } };
   if (command.foreign !== undefined) return toForeignTool(entry, command.foreign, _meta);
   return {
     name: toolName,

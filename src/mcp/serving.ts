@@ -5,6 +5,7 @@ import type { Command } from "../command/command.ts";
 import type { HostOverride } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
 import type { Calls } from "../task/calls.ts";
+import type { DeferralRules } from "../task/deferral.ts";
 import type { Engine } from "../task/engine.ts";
 import type { CommandStats } from "../task/history.ts";
 import type { SharedState } from "../task/shared-state.ts";
@@ -44,6 +45,7 @@ export interface ServingOptions {
   readonly hasFollowUpTools: boolean;
   readonly toolPrefix: string;
   readonly keepInlineMs: number;
+  readonly deferral: DeferralRules;
   readonly errorsAsCompleted: boolean;
   readonly hosts: Readonly<Record<string, HostOverride>>;
   readonly hostName: string | undefined;

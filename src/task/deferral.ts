@@ -20,7 +20,7 @@ export interface DeferralRules {
   readonly isAuto: boolean;
   /** In place of the commands that are declared long. */
   readonly tools: readonly string[] | undefined;
-  /** Clients without tasks get no deferral at all. */
+  /** Clients that declare no tasks get no deferral at all. */
   readonly requiresClientTasks: boolean;
   /** A 2025-11-25 client may be given a task it did not ask for. */
   readonly isUnsolicited: boolean;
@@ -122,7 +122,10 @@ export function decide(facts: DeferralFacts, rules: DeferralRules = defaultDefer
     const reason = isPatienceShorter ? `no answer after ${toSeconds(deferAfterMs)}` : budget.why;
     return { kind: "inline", deferAs: "task", deferAfterMs, heartbeatMs, reason };
   }
-  if (rules.requiresClientTasks) return stay("the client takes no tasks, and nothing else is to be given");
+  if (rules.requiresClientTasks && !facts.declaresTasks)
+    return stay("the client declares no tasks, and nothing else is to be given");
+  if (mayGiveUnasked && facts.declaresTasks)
+    return { kind: "inline", deferAs: "task", deferAfterMs: budget.handleAfterMs, heartbeatMs, reason: budget.why };
   if (!facts.canFollowUp) return stay("the client takes no tasks, and the follow-up tools are off");
   if (facts.isEndless) return { kind: "now", as: "handle", reason: endless(toolName).claim };
   if (long && estimateMs !== undefined && estimateMs > budget.handleAfterMs)

@@ -1,12 +1,11 @@
-import type { Command } from "../command/command.ts";
+import type { ListedEntry } from "../command/catalog.ts";
 import type { AuthorsEstimate } from "./authors-estimate.ts";
+import { type DeferralRules, isLong } from "./deferral.ts";
 import { quantile, quantiles, totalOf } from "./quantiles.ts";
 import type { DurationCount } from "./store.ts";
 
 /** From this many runs on, history knows better than the author. */
 const enoughRuns = 5;
-/** A command of which one run in twenty takes longer than this is better run as a task. */
-const longMs = 10_000;
 
 /** How long a command takes. */
 export interface KnownDurations {
@@ -89,7 +88,23 @@ export function toSummary(counts: readonly DurationCount[]): Summary {
   return { ...summary, outlook: toOutlook(summary, undefined) };
 }
 
-/** True when a caller does better to run it as a task: its author says it is long, or its history does. */
-export function isTaskModeRecommended(command: Pick<Command, "long">, known: KnownDurations | undefined): boolean {
-  return command.long || (known !== undefined && known.runs >= enoughRuns && known.p95Ms > longMs);
+/**
+ * What is announced of a command under the settings in force. `async`: it counts as long, whatever its history says.
+ * `taskModeRecommended`: it is long, or its history says so.
+ */
+export function announceTaskMode(
+  {
+    toolName,
+    aliases = [],
+    command,
+  }: Pick<ListedEntry, "toolName" | "aliases"> & { readonly command: Pick<ListedEntry["command"], "long"> },
+  known: KnownDurations | undefined,
+  rules: DeferralRules,
+): { readonly async: boolean; readonly taskModeRecommended: boolean } {
+  const facts = { toolName, aliases: aliases.map(({ name }) => name), declaredLong: command.long };
+  const historyP95Ms = known !== undefined && known.runs >= enoughRuns ? known.p95Ms : undefined;
+  return {
+    async: isLong({ ...facts, historyP95Ms: undefined }, rules) !== undefined,
+    taskModeRecommended: isLong({ ...facts, historyP95Ms }, rules) !== undefined,
+  };
 }

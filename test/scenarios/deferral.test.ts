@@ -3,6 +3,7 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { MemoryStore } from "../../src/store/memory-store.ts";
 import { bucketOf } from "../../src/task/quantiles.ts";
+import { runCli } from "../helpers/cli.ts";
 import { type CallResult, connect, modernV2, newestV1, sdks, type TransportName } from "../helpers/clients.ts";
 import { FakeClock, pass, settled, turns } from "../helpers/fake-clock.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
@@ -253,6 +254,45 @@ describe("the settings", () => {
       { client: unknownHost(nov25, takesJobs), tool: long, expected: "answer" },
       { client: unknownHost(nov25), tool: long, expected: "answer" },
       { client: unknownHost(nov25), tool: quick, expected: "answer" },
+    ]);
+  });
+
+  test("MEANWHILE_AUTO_TASK_TOOLS: these are announced as long, in tools/list and in `meanwhile tools`", async () => {
+    const names = { MEANWHILE_AUTO_TASK_TOOLS: "work_quick" };
+    const { client: connect, server } = await open({}, { env: names });
+    const listed = await (await connect({ revision: nov25 })).request("tools/list");
+    const { tools } = listed.result as unknown as { tools: { name: string; _meta: Record<string, object> }[] };
+    const about = new Map(tools.map(({ name, _meta }) => [name, _meta["meanwhile/tool"]]));
+    expect(about.get(quick)).toEqual({ async: true, taskModeRecommended: true });
+    expect(about.get(long)).toEqual({ async: false });
+    const words = ["tools", "--no-bundled", ...folders.flatMap((folder) => ["--commands", folder])];
+    const env = { MEANWHILE_HOME: server.home, ...names };
+    const { stdout } = await runCli(words, { cwd: server.cwd, env });
+    expect(stdout.split("\n").filter((line) => line.includes("[long"))).toEqual([
+      expect.stringMatching(/^work_quick .*\[long\b/),
+    ]);
+    const json = await runCli([...words, "--json"], { cwd: server.cwd, env });
+    const all = (JSON.parse(json.stdout) as { tools: { name: string; async: boolean }[] }).tools;
+    expect(all.filter(({ async }) => async).map(({ name }) => name)).toEqual([quick]);
+  });
+
+  const tasksOfCore = { tasks: { requests: {} } };
+
+  test("MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP=1: a 2025-11-25 client that declares tasks gets a handle", async () => {
+    const handle = { isHeld: true, expected: "handle" } as const;
+    await check(hasty, { MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP: "1" }, [
+      { client: as(nov25, tasksOfCore), tool: long, ...handle },
+      { client: as(nov25, tasksOfCore), tool: gated, ...handle },
+    ]);
+  });
+
+  test("both MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP=1 and …_UNSOLICITED=1: it gets a task", async () => {
+    const task = { isHeld: true, expected: "task of 2025" } as const;
+    const both = { MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP: "1", MEANWHILE_AUTO_TASK_UNSOLICITED: "1" };
+    await check(hasty, both, [
+      { client: as(nov25, tasksOfCore), tool: long, ...task },
+      { client: as(nov25, tasksOfCore), tool: gated, ...task, reason: "my-host cuts calls after 0.4 s" },
+      { client: as(nov25), tool: long, isHeld: true, expected: "answer" },
     ]);
   });
 

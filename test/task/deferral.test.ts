@@ -191,7 +191,7 @@ describe("settings", () => {
 
   test("requiresClientTasks: clients without tasks wait for the answer", () => {
     const required = { requiresClientTasks: true };
-    const reason = "the client takes no tasks, and nothing else is to be given";
+    const reason = "the client declares no tasks, and nothing else is to be given";
     expect(call({ ...long, estimateMs: 900_000, limit: opencode }, required)).toEqual({
       ...inline(undefined, undefined, 20_000),
       reason,

@@ -2,8 +2,9 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import { MemoryStore } from "../../src/store/memory-store.ts";
+import { defaultDeferral } from "../../src/task/deferral.ts";
 import { History } from "../../src/task/history.ts";
-import { isTaskModeRecommended } from "../../src/task/outlook.ts";
+import { announceTaskMode } from "../../src/task/outlook.ts";
 import { bucketOf } from "../../src/task/quantiles.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 
@@ -191,12 +192,33 @@ describe("writing", () => {
 
 test("task mode is recommended for a command that is declared long, or of which 5 runs show it: p95 over 10 s", () => {
   const known = (p95Ms: number, runs = 5) => ({ runs, p50Ms: 1, p95Ms, p99Ms: p95Ms });
-  expect(isTaskModeRecommended({ long: true }, undefined)).toBe(true);
-  expect(isTaskModeRecommended({ long: false }, undefined)).toBe(false);
-  expect(isTaskModeRecommended({ long: false }, known(10_000))).toBe(false);
-  expect(isTaskModeRecommended({ long: false }, known(10_001))).toBe(true);
-  expect(isTaskModeRecommended({ long: false }, known(60_000, 4))).toBe(false);
+  expect(announced({ long: true }).taskModeRecommended).toBe(true);
+  expect(announced({ long: false }).taskModeRecommended).toBe(false);
+  expect(announced({ long: false }, known(10_000)).taskModeRecommended).toBe(false);
+  expect(announced({ long: false }, known(10_001))).toEqual({ async: false, taskModeRecommended: true });
+  expect(announced({ long: false }, known(60_000, 4)).taskModeRecommended).toBe(false);
 });
+
+test("the settings in force decide which commands are announced as long", () => {
+  const known = { runs: 5, p50Ms: 1, p95Ms: 15_000, p99Ms: 15_000 };
+  const both = { async: true, taskModeRecommended: true };
+  const neither = { async: false, taskModeRecommended: false };
+  expect(announced({ long: false }, undefined, { tools: ["do_it"] })).toEqual(both);
+  expect(announced({ long: false }, undefined, { tools: ["an_alias"] })).toEqual(both);
+  expect(announced({ long: true }, undefined, { tools: ["other"] })).toEqual(neither);
+  expect(announced({ long: false }, known, { longFromMs: 20_000 })).toEqual(neither);
+});
+
+/** What is announced of a command with an alias. */
+function announced(
+  definition: { readonly long: boolean },
+  known?: Parameters<typeof announceTaskMode>[1],
+  rules: Partial<typeof defaultDeferral> = {},
+) {
+  const command = defineCommand({ ...definition, summary: "Do it", run: () => ({}) });
+  const entry = { toolName: "do_it", aliases: [{ name: "an_alias", arguments: {} }], command };
+  return announceTaskMode(entry, known, { ...defaultDeferral, ...rules });
+}
 
 describe("what an author says of this input", () => {
   const synced = defineCommand({

@@ -18,7 +18,8 @@ import { gatewayOf } from "../../runtime/gateway-of.ts";
 import { createHook, openHook } from "../../runtime/open-hook.ts";
 import { loadSettings, type Settings } from "../../settings/settings.ts";
 import { storeExists } from "../../store/open.ts";
-import { isTaskModeRecommended, type KnownDurations } from "../../task/outlook.ts";
+import type { DeferralRules } from "../../task/deferral.ts";
+import { announceTaskMode, type KnownDurations } from "../../task/outlook.ts";
 import { columnsOf, toolsTable } from "../screens/tools-view.ts";
 import { showWaiting } from "../screens/waiting-line.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
@@ -46,8 +47,11 @@ export async function listOwnTools({ flags, terminal, context, isJson }: ListedT
   const entries = withTypedWords(withUpstreams(catalog.entries, gateway), settings);
   terminal.print(
     isJson
-      ? toJson({ entries, sources, problems: catalog.problems }, await readKnown(catalog, settings, terminal))
-      : toolsTable(entries, columnsOf(terminal)),
+      ? toJson(
+          { entries, sources, problems: catalog.problems, rules: settings.deferral },
+          await readKnown(catalog, settings, terminal),
+        )
+      : toolsTable(entries, columnsOf(terminal), settings.deferral),
   );
   reportProblems(catalog, terminal);
   for (const { path: words, file } of takingPlaceOfBundled(catalog.entries))
@@ -113,19 +117,19 @@ interface Listed {
   readonly entries: readonly CatalogEntry[];
   readonly sources: readonly CommandSource[];
   readonly problems: Catalog["problems"];
+  readonly rules: DeferralRules;
 }
 
-function toJson({ entries, sources, problems }: Listed, known: ReadonlyMap<string, KnownDurations>): string {
+function toJson({ entries, sources, problems, rules }: Listed, known: ReadonlyMap<string, KnownDurations>): string {
   const tools = entries.map((entry) => {
     const stats = known.get(entry.toolName);
     return {
-      ...toTool(entry),
+      ...toTool(entry, rules),
       command: `${thisProgram.name} ${entry.path.join(" ")}`,
       file: entry.file,
       source: sources.find((source) => source.get(entry.toolName)?.command === entry.command)?.name,
       bundled: entry.isBundled === true,
-      async: entry.command.long,
-      taskModeRecommended: isTaskModeRecommended(entry.command, stats),
+      ...announceTaskMode(entry, stats, rules),
       ...(stats !== undefined && { stats }),
     };
   });

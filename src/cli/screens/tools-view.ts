@@ -1,6 +1,8 @@
 import type { CatalogEntry } from "../../command/catalog.ts";
 import { thisProgram } from "../../program/program.ts";
 import { wrap } from "../../screen/width.ts";
+import { type DeferralRules, defaultDeferral } from "../../task/deferral.ts";
+import { announceTaskMode } from "../../task/outlook.ts";
 import { clean, type Terminal } from "../terminal.ts";
 
 /** With less room than this, what a tool does stands below its name. */
@@ -22,7 +24,11 @@ export function columnsOf(terminal: Terminal): number {
  * The commands as MCP clients see them: a project's own, those that it registers by hand, then those that come with
  * Meanwhile, no wider than the screen.
  */
-export function toolsTable(entries: readonly CatalogEntry[], columns: number): string {
+export function toolsTable(
+  entries: readonly CatalogEntry[],
+  columns: number,
+  rules: DeferralRules = defaultDeferral,
+): string {
   if (entries.length === 0)
     return thisProgram.authors === undefined
       ? `No commands yet; ${thisProgram.name} new hello/world writes the first.\n`
@@ -31,9 +37,10 @@ export function toolsTable(entries: readonly CatalogEntry[], columns: number): s
   const listed = entries.filter(({ isListedByServer }) => isListedByServer === true);
   const hooked = listed.filter(({ upstream }) => upstream === undefined);
   const bundled = entries.filter(({ isBundled }) => isBundled === true);
-  const lay = toLayout(entries.map(toRow), columns);
+  const row = (entry: CatalogEntry) => toRow(entry, rules);
+  const lay = toLayout(entries.map(row), columns);
   const heads = lay({ tool: "Tool", words: "In the terminal", text: "What it does" });
-  if (own.length === entries.length) return `${heads}${own.map((entry) => lay(toRow(entry))).join("")}`;
+  if (own.length === entries.length) return `${heads}${own.map((entry) => lay(row(entry))).join("")}`;
   const groups = [
     { heading: thisProgram.authors === undefined ? "Commands of this project" : "Commands", members: own },
     { heading: hookHeading(), members: hooked },
@@ -42,7 +49,7 @@ export function toolsTable(entries: readonly CatalogEntry[], columns: number): s
     ),
     { heading: "Bundled commands", members: bundled },
   ].filter(({ members }) => members.length > 0);
-  return `${heads}${groups.map(({ heading, members }) => `\n${heading}\n${members.map((entry) => lay(toRow(entry))).join("")}`).join("")}`;
+  return `${heads}${groups.map(({ heading, members }) => `\n${heading}\n${members.map((entry) => lay(row(entry))).join("")}`).join("")}`;
 }
 
 /** Above what is registered in the `mcp` hook. */
@@ -50,8 +57,10 @@ export function hookHeading(): string {
   return thisProgram.authors === undefined ? "Registered in the `mcp` hook of the config" : "Registered by hand";
 }
 
-function toRow({ toolName, path, command }: CatalogEntry): Row {
-  const marks = [command.long ? "long" : "", command.effects === "write" ? "" : command.effects].filter(Boolean);
+function toRow(entry: CatalogEntry, rules: DeferralRules): Row {
+  const { toolName, path, command } = entry;
+  const isLong = announceTaskMode(entry, undefined, rules).async;
+  const marks = [isLong ? "long" : "", command.effects === "write" ? "" : command.effects].filter(Boolean);
   return {
     tool: clean(toolName),
     words: clean(`${thisProgram.name} ${path.join(" ")}`),
