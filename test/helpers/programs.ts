@@ -40,8 +40,9 @@ let nextPid = 1_500_000_000;
 
 /** Runs this program for every start of `node <script>`, for the rest of the file; returns the command line. */
 export function programAt(script: string, program: Program): [node: string, script: string] {
-  programs.set(path.resolve(script), program);
-  return [process.execPath, script];
+  const file = path.resolve(script);
+  programs.set(file, program);
+  return [process.execPath, file];
 }
 
 /** A program of one test. */

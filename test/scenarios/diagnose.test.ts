@@ -1,13 +1,23 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { diagnoseServer } from "../../src/diagnose/diagnose-command.ts";
 import type { Report } from "../../src/diagnose/report/report.ts";
+import { serveFailing } from "../fixtures/diagnose/failing.mjs";
+import { type FixtureOptions, startFixture } from "../fixtures/diagnose/server.mjs";
+import "../helpers/diagnose.ts";
+import { runCli, startCli } from "../helpers/cli.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { runMeanwhile, startGuardedHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { isRunningHere, ownProgram, programAt } from "../helpers/programs.ts";
+import { passTimeQuickly } from "../helpers/quick-time.ts";
+import { openServer } from "../helpers/server.ts";
 import { typeHere } from "../helpers/terminal.ts";
-import { overHttp, resultOf, WireClient } from "../helpers/wire.ts";
+import { waitFor } from "../helpers/wait-for.ts";
+import { resultOf } from "../helpers/wire.ts";
 
 /** `meanwhile diagnose` as a person, a pipeline and a model use it. */
+
+passTimeQuickly();
 
 const fixture = path.resolve(import.meta.dirname, "../fixtures/diagnose/server.mjs");
 const command = (...breaks: string[]) => [
@@ -17,12 +27,9 @@ const command = (...breaks: string[]) => [
   ...breaks.flatMap((name) => ["--break", name]),
 ];
 
-async function startFixture(options: { breaks?: string[]; tokens?: string[] } = {}): Promise<string> {
-  const { startFixture: start } = (await import(fixture)) as {
-    readonly startFixture: (wish: object) => Promise<{ readonly url: string; readonly close: () => Promise<void> }>;
-  };
-  const { url, close } = await start(options);
-  onTestFinished(close);
+async function openFixture(options: FixtureOptions = {}): Promise<string> {
+  const { url, close } = await startFixture(options);
+  onTestFinished(async () => void (await close()));
   return url;
 }
 
@@ -30,15 +37,6 @@ async function startFixture(options: { breaks?: string[]; tokens?: string[] } = 
 async function type(words: readonly string[]): Promise<{ code: number; stdout: string; stderr: string }> {
   const { code, printed, said } = await typeHere(words);
   return { code, stdout: printed, stderr: said };
-}
-
-/** A process that has ended and that nobody has asked about yet is gone as well. */
-function isGone(pid: string): boolean {
-  try {
-    return /\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
-  } catch {
-    return true;
-  }
 }
 
 describe("wrong words get one sentence and change nothing", () => {
@@ -79,8 +77,8 @@ describe("wrong words get one sentence and change nothing", () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   });
 
-  test("in a process of its own, too, and no store is made", async () => {
-    const { code, stdout, stderr, home } = await runMeanwhile([
+  test("of the whole program, too, and no store is made", async () => {
+    const { code, stdout, stderr, home } = await runCli([
       "diagnose",
       "https://example.org/mcp",
       "--header",
@@ -97,26 +95,19 @@ describe("wrong words get one sentence and change nothing", () => {
 });
 
 test("a tool that the server does not have is a wrong word, and the sentence lists those it has", async () => {
-  const { code, stdout, stderr } = await runMeanwhile([
-    "diagnose",
-    "--suites",
-    "hosts",
-    "--tool",
-    "read_clok",
-    ...command(),
-  ]);
+  const { code, stdout, stderr } = await runCli(["diagnose", "--suites", "hosts", "--tool", "read_clok", ...command()]);
   expect(stderr).toMatch(/The server has no tool read_clok; it has read_clock, read_slowly, write_note\./);
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
 });
 
 test("a private address is refused before anything is sent, and --allow-private is named", async () => {
-  const { code, stderr } = await runMeanwhile(["diagnose", "http://169.254.169.254/latest/meta-data"]);
+  const { code, stderr } = await runCli(["diagnose", "http://169.254.169.254/latest/meta-data"]);
   expect(stderr).toMatch(/169\.254\.169\.254, which is no public address.*--allow-private/);
   expect(code).toBe(1);
 });
 
 test("a command is shown in full before it is started, and stdout has the report alone", async () => {
-  const { code, stdout, stderr } = await runMeanwhile(["diagnose", "--suites", "completion", ...command()]);
+  const { code, stdout, stderr } = await runCli(["diagnose", "--suites", "completion", ...command()]);
   expect(stderr).toContain(`This command is started on your machine, several times: ${process.execPath} ${fixture}`);
   expect(stdout).toMatch(/^fixture 1\.0\.0\n/);
   expect(stdout).toContain("100 of 100");
@@ -125,8 +116,8 @@ test("a command is shown in full before it is started, and stdout has the report
 
 test("--format json prints nothing but the report; --fail-on decides the exit code", async () => {
   const words = ["diagnose", "--quiet", "--suites", "protocol", "--format", "json"];
-  const url = await startFixture({ breaks: ["protocol/unknown-method"] });
-  const broken = await runMeanwhile([...words, url]);
+  const url = await openFixture({ breaks: ["protocol/unknown-method"] });
+  const broken = await runCli([...words, url]);
   const report = JSON.parse(broken.stdout) as Report;
   expect(report.findings.map(({ id }) => id)).toEqual([
     "protocol/unknown-method:2026-07-28",
@@ -135,13 +126,13 @@ test("--format json prints nothing but the report; --fail-on decides the exit co
   expect(report.findings[0]?.severity).not.toBe("blocker");
   expect(report.findings[0]?.severity).toBe("major");
   expect({ code: broken.code, stderr: broken.stderr }).toEqual({ code: 1, stderr: "" });
-  const lenient = await runMeanwhile([...words, "--fail-on", "blocker", url]);
+  const lenient = await runCli([...words, "--fail-on", "blocker", url]);
   expect(lenient.code).toBe(0);
 });
 
 describe("what was not seen to work", () => {
-  const failing = path.resolve(import.meta.dirname, "../fixtures/diagnose/failing.mjs");
-  const diagnose = (...words: string[]) => runMeanwhile(["diagnose", "--quiet", "--suites", "completion", ...words]);
+  const [, failing] = programAt("failing.mjs", serveFailing);
+  const diagnose = (...words: string[]) => runCli(["diagnose", "--quiet", "--suites", "completion", ...words]);
 
   test("a call that the user named and that failed is the first line, there is no grade, and that is not fine", async () => {
     const { code, stdout } = await diagnose("--tool", "print", "--args", '{"page":1}', "--", process.execPath, failing);
@@ -205,7 +196,7 @@ test("an F never exits 0, whatever --fail-on says", async () => {
     "--suites",
     "protocol,completion,security",
   ];
-  const { code, stdout } = await runMeanwhile([...words, await startFixture({ breaks: [...breaks, ...worst] })]);
+  const { code, stdout } = await runCli([...words, await openFixture({ breaks: [...breaks, ...worst] })]);
   expect({ grade: (JSON.parse(stdout) as Report).score.grade, code }).toEqual({ grade: "F", code: 1 });
 });
 
@@ -213,7 +204,7 @@ test("reports are kept in the home, for its user alone, the last fifty; compare 
   const home = temporaryFolder();
   const env = { MEANWHILE_HOME: home };
   const reports = path.join(home, "reports");
-  const none = await runMeanwhile(["compare"], { env });
+  const none = await runCli(["compare"], { env });
   expect({ code: none.code, stderr: none.stderr }).toEqual({
     code: 2,
     stderr: expect.stringContaining("No diagnosis was kept yet"),
@@ -226,7 +217,7 @@ test("reports are kept in the home, for its user alone, the last fifty; compare 
   );
   writeFiles(reports, { "mine.txt": "not theirs" });
   const words = ["diagnose", "--suites", "completion"];
-  const first = await runMeanwhile([...words, ...command()], { env });
+  const first = await runCli([...words, ...command()], { env });
   const kept = /✓ Report kept: (\S+)\n/.exec(first.stderr)?.[1] ?? "";
   expect(kept).toMatch(new RegExp(`^${reports}/\\d{4}-[\\dTZ.-]+-fixture\\.json$`));
   expect((JSON.parse(readFileSync(kept, "utf8")) as Report).score.grade).toBe("A");
@@ -234,13 +225,13 @@ test("reports are kept in the home, for its user alone, the last fifty; compare 
   expect(readdirSync(reports).filter((name) => name.endsWith(".json"))).toHaveLength(50);
   expect(readdirSync(reports)).toContain("mine.txt");
   expect(readdirSync(reports)).not.toContain("2020-01-01T00-00-00.000Z-old.json");
-  const once = await runMeanwhile(["compare"], { env });
+  const once = await runCli(["compare"], { env });
   expect({ code: once.code, stderr: once.stderr }).toEqual({
     code: 2,
     stderr: expect.stringContaining("2020-01-01T00-00-00.049Z-old.json is no report"),
   });
-  await runMeanwhile([...words, "--quiet", ...command()], { env });
-  const twice = await runMeanwhile(["compare"], { env });
+  await runCli([...words, "--quiet", ...command()], { env });
+  const twice = await runCli(["compare"], { env });
   expect({ code: twice.code, last: twice.stdout.split("\n").at(-2) }).toEqual({
     code: 0,
     last: "Nothing changed: 0 findings in both.",
@@ -248,11 +239,11 @@ test("reports are kept in the home, for its user alone, the last fifty; compare 
 });
 
 test("--out writes every format, and --deterministic writes the same bytes again", async () => {
-  const url = await startFixture();
+  const url = await openFixture();
   const folder = temporaryFolder();
   const write = async (name: string) => {
     const out = path.join(folder, name);
-    const { code, stderr } = await runMeanwhile([
+    const { code, stderr } = await runCli([
       "diagnose",
       url,
       "--deterministic",
@@ -270,7 +261,7 @@ test("--out writes every format, and --deterministic writes the same bytes again
 });
 
 test("credentials reach the server and no report", async () => {
-  const url = await startFixture({ tokens: ["caller-one-secret", "caller-two-secret"] });
+  const url = await openFixture({ tokens: ["caller-one-secret", "caller-two-secret"] });
   const words = [
     "diagnose",
     url,
@@ -281,7 +272,7 @@ test("credentials reach the server and no report", async () => {
     "--other-header",
     "Authorization: Bearer caller-two-secret",
   ];
-  const { code, stdout, stderr } = await runMeanwhile([...words, "--format", "json"], {
+  const { code, stdout, stderr } = await runCli([...words, "--format", "json"], {
     env: { DIAGNOSE_TOKEN: "caller-one-secret" },
   });
   const { checks } = JSON.parse(stdout) as Report;
@@ -291,14 +282,12 @@ test("credentials reach the server and no report", async () => {
 });
 
 test("a server that does not answer is a blocker with the reason, and exit code 1", async () => {
-  const { code, stdout } = await runMeanwhile([
+  const { code, stdout } = await runCli([
     "diagnose",
     "--format",
     "json",
     "--",
-    process.execPath,
-    "-e",
-    "console.error('no config'); process.exit(3)",
+    ...ownProgram(({ stderr, exit }) => void stderr.write("no config\n", () => exit(3))),
   ]);
   const { findings, incomplete, checks, score } = JSON.parse(stdout) as Report;
   expect(findings.map(({ id, severity }) => `${id} ${severity}`)).toEqual(["protocol/answers blocker"]);
@@ -312,8 +301,8 @@ test("a server that does not answer is a blocker with the reason, and exit code 
 });
 
 test("a server that wants credentials is not judged: it is said how to give them, and that is not fine", async () => {
-  const url = await startFixture({ tokens: ["one"] });
-  const { code, stdout } = await runMeanwhile(["diagnose", url, "--format", "json", "--quiet"]);
+  const url = await openFixture({ tokens: ["one"] });
+  const { code, stdout } = await runCli(["diagnose", url, "--format", "json", "--quiet"]);
   const { findings, incomplete, score } = JSON.parse(stdout) as Report;
   expect(findings.filter(({ severity }) => severity === "blocker")).toEqual([]);
   expect(incomplete).toMatch(/wants credentials.*--token-env NAME/);
@@ -322,7 +311,7 @@ test("a server that wants credentials is not judged: it is said how to give them
 });
 
 test("of a server that nobody could speak to, nothing is told but that", async () => {
-  const { code, stdout } = await runMeanwhile(["diagnose", "http://127.0.0.1:9/mcp", "--quiet"]);
+  const { code, stdout } = await runCli(["diagnose", "http://127.0.0.1:9/mcp", "--quiet"]);
   expect(stdout).toMatch(
     /^http:\/\/127\.0\.0\.1:9\/mcp\nhttp · quick checks in [^\n]+\n\nno grade {3}The server could not be spoken to/,
   );
@@ -331,33 +320,19 @@ test("of a server that nobody could speak to, nothing is told but that", async (
 });
 
 test("Ctrl-C ends it with 130, and no server is left behind", async () => {
-  const folder = temporaryFolder();
-  const file = path.join(folder, "pids");
-  const server = writeFiles(folder, {
-    "server.mjs": `import { appendFileSync } from "node:fs";\nappendFileSync(${JSON.stringify(file)}, process.pid + "\\n");\nprocess.on("SIGTERM", () => {});\nsetInterval(() => {}, 1000);\nprocess.stdin.resume();\n`,
+  const pids: number[] = [];
+  const server = ownProgram(({ pid, signals }) => {
+    pids.push(pid);
+    signals.on("SIGTERM", () => {});
   });
-  const { child, exited, stderr } = startMeanwhile([
-    "diagnose",
-    "--",
-    process.execPath,
-    path.join(server, "server.mjs"),
-  ]);
-  const pids = await waitFor(
-    () =>
-      existsSync(file) &&
-      readFileSync(file, "utf8").trim().split("\n").length === 2 &&
-      readFileSync(file, "utf8").trim().split("\n"),
-  );
-  child.kill("SIGINT");
-  expect(await exited, stderr()).toBe(130);
-  for (const pid of pids)
-    await waitFor(
-      () => isGone(pid),
-      () => `${pid} is still there`,
-    );
+  const run = startCli(["diagnose", "--", ...server]);
+  await waitFor(() => pids.length === 2);
+  run.signal("SIGINT");
+  expect(await run.exited, run.stderr()).toBe(130);
+  await waitFor(() => !pids.some(isRunningHere));
 });
 
-test("--async prints the story of its task; a killed client resumes by id", async () => {
+test("--async prints the story of its task, and --task takes it up again", async () => {
   const folder = temporaryFolder();
   const words = [
     "diagnose",
@@ -371,40 +346,25 @@ test("--async prints the story of its task; a killed client resumes by id", asyn
     "completion,progress",
     "--out",
     path.join(folder, "reports"),
-    await startFixture(),
+    await openFixture(),
   ];
-  const told = await runMeanwhile(words, { cwd: folder, env: { MEANWHILE_HOME: path.join(folder, "home") } });
+  const env = { MEANWHILE_HOME: path.join(folder, "home") };
+  const told = await runCli(words, { cwd: folder, env });
   expect(told.stderr).toMatch(
     /› Asking for a task\n {2}Endpoint: http:\/\/127\.0\.0\.1:.*\n {2}TTL: 5 min\n {2}Poll interval: 200 ms\n✓ Task created: [\w-]{36}\n {2}Status: working\n[\s\S]*› Waiting for its end\n {2}\[[\d.]+s\] working - [\s\S]*Running progress suite[\s\S]*\] completed\n✓ Task completed\n {2}Total time: [\d.]+s\n {2}Polls: \d+\n› Retrieving the result\n✓ Reports written to: /,
   );
   expect(told.code).toBe(0);
 
-  const killed = startMeanwhile(words, { cwd: folder, env: { MEANWHILE_HOME: path.join(folder, "home") } });
-  const taskId = await waitFor(() => /Task created: ([\w-]{36})/.exec(killed.stderr())?.[1]);
-  killed.child.kill("SIGKILL");
-  await killed.exited;
-  const again = await runMeanwhile(["diagnose", "--task", taskId, "--format", "json", "--quiet"], {
-    cwd: folder,
-    env: { MEANWHILE_HOME: path.join(folder, "home") },
-  });
-  expect((JSON.parse(again.stdout) as Report).suites).toEqual(["progress", "completion"]);
-  expect(again.code).toBe(0);
-  const twice = await runMeanwhile(["diagnose", "--task", taskId], {
-    cwd: folder,
-    env: { MEANWHILE_HOME: path.join(folder, "home") },
-  });
-  expect(twice.stderr).toMatch(/› Taking up a diagnosis of http:.*\n/);
-  expect(twice.stderr).not.toContain("Asking for a task");
+  const taskId = /Task created: ([\w-]{36})/.exec(told.stderr)?.[1] ?? "";
+  const again = await runCli(["diagnose", "--task", taskId], { cwd: folder, env });
+  expect(again.stderr).toMatch(/› Taking up a diagnosis of http:.*\n/);
+  expect(again.stderr).not.toContain("Asking for a task");
 });
 
 describe("as the MCP tool diagnose_server", () => {
   const serve = async (config: object) => {
-    const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": JSON.stringify(config) });
-    const { url, home } = await startGuardedHttp([], { cwd });
-    const token = readFileSync(path.join(home, "token"), "utf8").trim();
-    const client = new WireClient(overHttp(url, { token }), { revision: "2025-11-25" });
-    onTestFinished(() => client.close());
-    return await client.begin();
+    const server = await openServer({ in: "http", commands: { diagnose_server: diagnoseServer }, config });
+    return await server.client("tasks-2025");
   };
 
   test("it takes URLs and never commands, and refuses this machine and private networks", async () => {
@@ -442,7 +402,7 @@ describe("as the MCP tool diagnose_server", () => {
 
   test("with allowPrivate it runs as a task and gives the report", async () => {
     const client = await serve({ diagnose: { allowPrivate: true } });
-    const url = await startFixture();
+    const url = await openFixture();
     const { task } = (await client.call(
       "diagnose_server",
       { url, suites: ["completion"] },
