@@ -20,6 +20,7 @@ import type { Engine } from "../../src/task/engine.ts";
 import { serveHttp } from "../../src/transport/http/http-door.ts";
 import { isModern, legacyRevision, modernRevision } from "../../src/wire/revisions.ts";
 import { DaemonHomeHere } from "./daemon-here.ts";
+import { writeEmptyDatabase } from "./empty-database.ts";
 import { type FakeClock, settled } from "./fake-clock.ts";
 import { cleanUp, temporaryFolder, writeFiles } from "./home.ts";
 import { killNine, type Started, startHttp, startMeanwhile } from "./meanwhile.ts";
@@ -183,6 +184,7 @@ async function openLocal(options: LocalOptions & Folders, usual: Transport): Pro
     })),
     ...options.settings,
   };
+  if (store === "sqlite") await writeEmptyDatabase(path.join(home, "tasks.db"));
   const runtime = await openRuntime(settings, {
     log: options.log ?? silentLog,
     loadsLate: options.loadsLate ?? (usual === "stdio" && clock === undefined),
@@ -253,6 +255,7 @@ async function openDaemon(options: Places["daemon"]["options"] & Folders): Promi
       ...(folders.length === 0 && { sources: [toSource(commands as Readonly<Record<string, Command>>)] }),
     },
   });
+  await writeEmptyDatabase(path.join(home, "tasks.db"));
   const wait = <T>(promise: Promise<T>) => (clock === undefined ? promise : settled(clock, promise));
   const url = () => Promise.reject(new Error("A daemon has no HTTP endpoint."));
   const target = async ({ over = "stdio" }: ClientOptions = {}): Promise<Target> =>

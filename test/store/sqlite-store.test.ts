@@ -5,6 +5,7 @@ import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openStore } from "../../src/store/open.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
+import { writeEmptyDatabase } from "../helpers/empty-database.ts";
 import { Bench, done, leaseMs, ttlMs } from "../store-suite/cases/bench.ts";
 import { exerciseStore } from "../store-suite/store-suite.ts";
 
@@ -16,7 +17,11 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-exerciseStore(test, ({ clock, place = `own-${++count}` }) => openStore(path.join(folder, `${place}.db`), { clock }));
+exerciseStore(test, async ({ clock, place = `own-${++count}` }) => {
+  const file = path.join(folder, `${place}.db`);
+  await writeEmptyDatabase(file);
+  return await openStore(file, { clock });
+});
 
 test.each(["sweep", "prune"] as const)(
   "%s: much is removed in pieces, and others have their turn between",
