@@ -59,6 +59,8 @@ export interface StartedCli {
   breakStdout(code: "ENOSPC" | "EPIPE"): void;
   /** Resolves with the exit code. Rejects with an error that `main` did not catch. */
   readonly exited: Promise<number>;
+  /** Resolves when every run that this one has started in the background has ended. */
+  background(): Promise<void>;
   signal(name: StopSignal): void;
   /** Resolves with the first match in stderr. */
   says(pattern: RegExp): Promise<string>;
@@ -103,6 +105,7 @@ export function startCli(words: readonly string[], options: CliOptions = {}): St
       };
       return new WireClient(overStreams(stdin, stdout.read(), close), options);
     },
+    background: () => run.background(),
     signal: (name) => void run.signals.emit(name),
     says: (pattern) =>
       waitFor(
@@ -228,6 +231,10 @@ class CliRun {
     };
   }
 
+  async background(): Promise<void> {
+    await Promise.all(this.#children.map((child) => child.exited));
+  }
+
   /** Ends the run and those that it has started. */
   async end(): Promise<void> {
     this.stdin.end();
@@ -264,7 +271,10 @@ class TextStream extends Writable {
   }
 
   override _write(chunk: string | Uint8Array, _encoding: string, done: (error?: Error) => void): void {
-    if (this.failure !== undefined) return done(this.failure);
+    if (this.failure !== undefined) {
+      done(this.failure);
+      return;
+    }
     const text = typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8");
     if (!this.isOver) {
       if (this.#file !== undefined) appendFileSync(this.#file, text, { mode: 0o600 });

@@ -1,6 +1,4 @@
-import { spawnSync } from "node:child_process";
 import {
-  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -18,12 +16,14 @@ import { localKey } from "../../src/command/caller.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { openTasks } from "../../src/runtime/open-tasks.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
-import { daemonProcesses, kill, killDaemons, killWorkers, processesOf } from "../helpers/daemon.ts";
+import { runCli, startCli, startHttpHere } from "../helpers/cli.ts";
+import { DaemonHomeHere, type ProxyHere } from "../helpers/daemon-here.ts";
+import "../helpers/diagnose.ts";
 import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { executable, runMeanwhile, startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
-import { overHttp, overPipes, WireClient } from "../helpers/wire.ts";
+import { waitFor } from "../helpers/wait-for.ts";
+import { overHttp, WireClient } from "../helpers/wire.ts";
 
-/** Whose code runs: a folder that somebody has cloned, in which every file leaves a mark when it is run. */
+/** A folder that somebody has cloned. Each of its files leaves a mark when it runs. */
 
 const mark = (marker: string, what: string) =>
   `import { appendFileSync } from "node:fs";\nappendFileSync(${JSON.stringify(marker)}, "${what}\\n");\n`;
@@ -46,7 +46,9 @@ interface Folder {
   readonly marker: string;
   /** What has run. */
   marks(): string[];
-  run(...words: string[]): ReturnType<typeof runMeanwhile>;
+  run(...words: string[]): ReturnType<typeof runCli>;
+  /** The replies of bash to Tab at the end of a line. */
+  reply(line: string): Promise<string[]>;
 }
 
 function emptyFolder(): Folder {
@@ -55,14 +57,18 @@ function emptyFolder(): Folder {
   const home = path.join(folder, "home");
   const marker = path.join(folder, "marker");
   mkdirSync(cwd);
-  cleanUp(() => killDaemons(home));
-  cleanUp(() => killWorkers(home));
+  const run = (...words: string[]) => runCli(words, { cwd, env: { MEANWHILE_HOME: home } });
   return {
     cwd,
     home,
     marker,
     marks: () => (existsSync(marker) ? readFileSync(marker, "utf8").trim().split("\n") : []),
-    run: (...words) => runMeanwhile(words, { cwd, env: { MEANWHILE_HOME: home } }),
+    run,
+    async reply(line) {
+      const { code, stdout, stderr } = await run("_complete", "--shell", "bash", "--", " \t\n\"'@><=;|&(:", line);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      return stdout.split("\n").slice(1, -1);
+    },
   };
 }
 
@@ -191,33 +197,11 @@ const others: readonly (readonly [string, readonly (readonly string[])[]])[] = [
 const good =
   'import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "Good day", effects: "read", run: () => ({}) });';
 
-/** A bash that has sourced the script: what is in COMPREPLY after Tab at the end of a line. */
-async function openBash({ cwd, home, run }: Folder): Promise<(line: string) => string[]> {
-  const { stdout: script } = await run("completion", "bash");
-  const bin = writeFiles(temporaryFolder(), {
-    "completion.bash": script,
-    meanwhile: `#!/bin/sh\nexec "${process.execPath}" "${executable}" "$@"\n`,
-  });
-  chmodSync(path.join(bin, "meanwhile"), 0o755);
-  const call = `source "$2/completion.bash"; PATH=$2:$PATH
-COMP_LINE=$1 COMP_POINT=\${#1} COMP_WORDS=($1) COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))
-_meanwhile; printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const env = { ...process.env, MEANWHILE_HOME: home, LC_ALL: "C.UTF-8" };
-  return (line) => {
-    const { stdout } = spawnSync("bash", ["--noprofile", "--norc", "-c", call, "bash", line, bin], {
-      cwd,
-      env,
-      encoding: "utf8",
-    });
-    return stdout.split("\n").filter((word) => word !== "");
-  };
-}
-
 test("every verb has its row", () => {
   expect(Object.keys(lines)).toEqual(Object.keys(verbs));
 });
 
-describe("in a cloned folder nothing of it is run by", () => {
+describe("in a cloned folder nothing of it runs by", () => {
   test.for([...Object.entries(lines), ...others])("%s", async ([, rows]) => {
     const { cwd, run, marks } = hostile();
     writeFileSync(path.join(cwd, "report.json"), "{}");
@@ -229,7 +213,7 @@ describe("in a cloned folder nothing of it is run by", () => {
   });
 
   test.for(["meanwhile.config.js", "meanwhile.config.mjs", "meanwhile.config.json"] as const)(
-    "them, whatever the config is written in: %s",
+    "help, tasks and daemon with %s",
     async (config) => {
       const { run, marks } = hostile(config);
       for (const words of [["--help"], ["tasks", "list"], ["daemon", "status"], ["evil", "--help"], ["mistyped"]])
@@ -238,35 +222,32 @@ describe("in a cloned folder nothing of it is run by", () => {
     },
   );
 
-  test("Tab in a real bash", async () => {
-    const folder = hostile();
-    const reply = await openBash(folder);
-    expect(reply("meanwhile ev")).toEqual(["evil"]);
-    expect(reply("meanwhile evil ")).toEqual(["run"]);
-    expect(reply("meanwhile evil run --")).toEqual([]);
-    expect(reply("meanwhile call . ")).toContain("evil_run");
-    expect(reply("meanwhile tasks show ")).toEqual([]);
+  test("Tab", async () => {
+    const { reply, run, marks } = hostile();
+    expect(await reply("meanwhile ev")).toEqual(["evil"]);
+    expect(await reply("meanwhile evil ")).toEqual(["run"]);
+    expect(await reply("meanwhile evil run --")).toEqual([]);
+    expect(await reply("meanwhile call . ")).toContain("evil_run");
+    expect(await reply("meanwhile tasks show ")).toEqual([]);
     for (const shell of ["zsh", "fish"])
-      expect(await folder.run("_complete", "--shell", shell, "--", "evil", "")).toMatchObject({
+      expect(await run("_complete", "--shell", shell, "--", "evil", "")).toMatchObject({
         code: 0,
         stdout: "values\nrun\n",
       });
-    expect(folder.marks()).toEqual([]);
+    expect(marks()).toEqual([]);
   });
 
-  test("anybody, when the files are pipes, links that lead nowhere, or far too large", async () => {
+  test("help and Tab, when the files are links that lead nowhere or far too large", async () => {
     const { cwd, run, marks } = emptyFolder();
     mkdirSync(path.join(cwd, "commands"));
-    for (const name of ["meanwhile.config.ts", "commands/pipe.ts"]) spawnSync("mkfifo", [path.join(cwd, name)]);
     symlinkSync("/nowhere", path.join(cwd, "commands/lost.ts"));
     writeFileSync(path.join(cwd, "commands/large.ts"), "x".repeat(5_000_000));
     for (const words of [
       ["--help"],
       ["tasks", "list"],
-      ["pipe", "--help"],
       ["lost", "--help"],
       ["large", "--help"],
-      ["_complete", "--shell", "zsh", "--", "pipe", ""],
+      ["_complete", "--shell", "zsh", "--", "large", ""],
     ])
       expect(await run(...words), words.join(" ")).toMatchObject({ code: 0 });
     expect(marks()).toEqual([]);
@@ -324,22 +305,19 @@ test("a config that is far too large is read by nobody; the sentence says how la
     writeFileSync(file, "");
     truncateSync(file, 1.5 * 2 ** 30);
     const sentence = `✗ ${file} has 1610612736 bytes, and a config has at most 1048576; take out what is no setting.\n`;
-    for (const words of [["tasks", "list"], ["tools"], ["serve"], ["config", "path"]]) {
+    // The stdio proxy reads a config of code in a child process: see test/system/cli/hostile-folder.test.ts.
+    const serve = name.endsWith(".json") ? [["serve"]] : [];
+    for (const words of [["tasks", "list"], ["tools"], ["config", "path"], ...serve]) {
       const { code, stderr } = await run(...words);
       expect({ words, code, stderr }).toEqual({ words, code: 70, stderr: sentence });
     }
   }
 });
 
-test("the verbs that serve, list or run its commands do run it", async () => {
+test("the verbs that list or run its commands do run it", async () => {
   const { cwd, run, marks, marker } = hostile();
   rmSync(path.join(cwd, "node_modules"), { recursive: true });
-  for (const words of [
-    ["tools"],
-    ["evil", "run", "small"],
-    ["late", "large", "--async"],
-    ["call", ".", "evil_run", "kind=small"],
-  ]) {
+  for (const words of [["tools"], ["evil", "run", "small"], ["late", "large", "--async"]]) {
     rmSync(marker, { force: true });
     expect(await run(...words)).toMatchObject({ code: 0 });
     expect(marks(), words.join(" ")).toContain("config");
@@ -352,7 +330,7 @@ describe("after a load, help and completion show the project's commands, and sti
     rmSync(path.join(folder.cwd, "node_modules"), { recursive: true });
     expect(await folder.run("tools")).toMatchObject({ code: 0 });
     rmSync(folder.marker);
-    return { ...folder, reply: await openBash(folder) };
+    return folder;
   });
 
   test("help", async () => {
@@ -376,10 +354,10 @@ describe("after a load, help and completion show the project's commands, and sti
 
   test("completion", async () => {
     const { run, marks, reply } = await loaded();
-    expect(reply("meanwhile evil run ")).toEqual(["small", "large"]);
-    expect(reply("meanwhile evil run small --w")).toEqual(["--where"]);
-    expect(reply("meanwhile evil run small --where ")).toEqual([]);
-    expect(reply("meanwhile call . evil_run kind=")).toEqual(["small", "large"]);
+    expect(await reply("meanwhile evil run ")).toEqual(["small", "large"]);
+    expect(await reply("meanwhile evil run small --w")).toEqual(["--where"]);
+    expect(await reply("meanwhile evil run small --where ")).toEqual([]);
+    expect(await reply("meanwhile call . evil_run kind=")).toEqual(["small", "large"]);
     expect((await run("_complete", "--shell", "fish", "--", "evil", "")).stdout).toBe(
       "values\nrun\tDo a little harm\nsmall\nlarge\n",
     );
@@ -403,9 +381,11 @@ describe("after a load, help and completion show the project's commands, and sti
 });
 
 describe("a task that waits for a worker", () => {
-  const queued = async ({ cwd, home, run }: Folder) => {
-    const { stdout } = await run("late", "small", "--detach");
-    await run("tasks", "result", stdout.trim(), "--wait");
+  /** Runs a command, which makes the folder known, and queues a task that no worker runs. */
+  const queued = async ({ cwd, home }: Folder) => {
+    const worked = startCli(["late", "small", "--detach"], { cwd, env: { MEANWHILE_HOME: home } });
+    await worked.exited;
+    await worked.background();
     const settings = await loadSettings({ cwd, env: { MEANWHILE_HOME: home }, flags: {} });
     const tasks = await openTasks(settings);
     const entry = {
@@ -431,44 +411,38 @@ describe("a task that waits for a worker", () => {
     rmSync(path.join(cwd, "node_modules"), { recursive: true });
     expect(await run("tasks", "result", await queued(folder), "--wait")).toMatchObject({ code: 0 });
     const next = await queued(folder);
-    await killWorkers(home);
     writeFileSync(path.join(cwd, "commands/evil/run.ts"), evil(marker, "changed"));
     rmSync(marker);
-    const watching = startMeanwhile(["tasks", "watch", next], { cwd, env: { MEANWHILE_HOME: home } });
-    await waitFor(
-      () => watching.stderr().includes("has changed since it was last loaded, so nobody is started to run it"),
-      () => `it said ${watching.stderr()}`,
-    );
-    expect(processesOf(home, "_work")).toEqual([]);
+    const watching = startCli(["tasks", "watch", next], { cwd, env: { MEANWHILE_HOME: home } });
+    await watching.says(/has changed since it was last loaded, so nobody is started to run it/);
+    watching.signal("SIGINT");
+    await watching.exited;
+    await watching.background();
     expect(marks()).toEqual([]);
+    expect((await run("tasks", "show", next)).stdout).toContain("status: queued");
   });
 });
 
 describe("a server that was there before the project", () => {
   const names = async (client: WireClient) => JSON.stringify((await client.request("tools/list")).result);
-  const connect = async (words: string[], { cwd, home }: Folder) => {
-    const server = startMeanwhile(["serve", ...words], { cwd, env: { MEANWHILE_HOME: home } });
-    const client = new WireClient(overPipes(server.child), { revision: "2025-11-25" });
-    cleanUp(() => client.close());
-    await client.begin();
-    return { server, client };
+  /** A client of `serve --in-process` that was started in the folder. */
+  const connect = async ({ cwd, home }: Folder) => {
+    const server = startCli(["serve", "--in-process"], { cwd, env: { MEANWHILE_HOME: home } });
+    return { server, client: await server.client({ revision: "2025-11-25" }).begin() };
   };
-  const killDaemon = async ({ home }: Folder, client: WireClient) => {
-    for (const pid of daemonProcesses(home)) kill(pid);
-    await waitFor(() => daemonProcesses(home).length === 0);
-    return await names(client);
-  };
+  const sees = async ({ proxy }: { readonly proxy: ProxyHere }, text: string) =>
+    void (await waitFor(() => proxy.stderr().includes(text), proxy.stderr));
+  const openDaemons = ({ cwd, home }: Folder) => new DaemonHomeHere({ cwd, home });
 
   test("over stdio takes up nothing, also with the next daemon", async () => {
     const folder = emptyFolder();
-    const { server, client } = await connect([], folder);
+    const daemons = openDaemons(folder);
+    const client = await daemons.connect({ words: [] });
     expect(await names(client)).toContain("config_path");
     makeHostile(folder);
-    await waitFor(
-      () => server.stderr().includes("has become a project after this server started"),
-      () => `it said ${server.stderr()}`,
-    );
-    const listed = await killDaemon(folder, client);
+    await sees(client, "has become a project after this server started");
+    await daemons.daemon.kill();
+    const listed = await names(client);
     expect(listed).toContain("config_path");
     expect(listed).not.toContain("evil_run");
     expect(folder.marks()).toEqual([]);
@@ -477,37 +451,33 @@ describe("a server that was there before the project", () => {
   test("over stdio with a folder of commands takes up no config that comes later", async () => {
     const folder = emptyFolder();
     writeFiles(folder.cwd, { "commands/good/day.ts": good });
-    const { client } = await connect([], folder);
+    const daemons = openDaemons(folder);
+    const client = await daemons.connect({ words: [] });
     expect(await names(client)).toContain("good_day");
     writeFiles(folder.cwd, { "meanwhile.config.ts": configs["meanwhile.config.ts"](folder.marker) });
-    expect(await killDaemon(folder, client)).toContain("good_day");
+    await daemons.daemon.kill();
+    expect(await names(client)).toContain("good_day");
     expect(folder.marks()).toEqual([]);
   });
 
   test("in its own process takes up nothing", async () => {
     const folder = emptyFolder();
-    const { server, client } = await connect(["--in-process"], folder);
+    const { server, client } = await connect(folder);
     expect(await names(client)).toContain("config_path");
     makeHostile(folder);
-    await waitFor(
-      () => server.stderr().includes("has come after this server started"),
-      () => `it said ${server.stderr()}`,
-    );
+    await server.says(/has come after this server started/);
     expect(await names(client)).not.toContain("evil_run");
     expect(folder.marks()).toEqual([]);
   });
 
   test("over HTTP takes up nothing, until `meanwhile new` has made it", async () => {
     const folder = emptyFolder();
-    const server = await startHttp([], { cwd: folder.cwd, env: { MEANWHILE_HOME: folder.home } });
-    const token = readFileSync(path.join(folder.home, "token"), "utf8").trim();
+    const server = await startHttpHere([], { cwd: folder.cwd, env: { MEANWHILE_HOME: folder.home } });
+    const token = server.token();
     const client = await new WireClient(overHttp(server.url, { token }), { revision: "2025-11-25" }).begin();
     cleanUp(() => client.close());
     makeHostile(folder);
-    await waitFor(
-      () => server.stderr().includes("has come after this server started"),
-      () => `it said ${server.stderr()}`,
-    );
+    await server.says(/has come after this server started/);
     expect(await names(client)).not.toContain("evil_run");
     expect(folder.marks()).toEqual([]);
     for (const name of readdirSync(folder.cwd)) rmSync(path.join(folder.cwd, name), { recursive: true });
@@ -519,12 +489,9 @@ describe("a server that was there before the project", () => {
     const folder = emptyFolder();
     expect(await folder.run("new", "good/day")).toMatchObject({ code: 0 });
     renameSync(path.join(folder.cwd, "commands"), `${folder.cwd}-commands`);
-    const { server, client } = await connect([], folder);
+    const client = await openDaemons(folder).connect({ words: [] });
     writeFiles(folder.cwd, { "commands/evil/run.ts": evil(folder.marker, "command") });
-    await waitFor(
-      () => server.stderr().includes("has become a project after this server started"),
-      () => `it said ${server.stderr()}`,
-    );
+    await sees(client, "has become a project after this server started");
     expect(await names(client)).not.toContain("evil_run");
     expect(folder.marks()).toEqual([]);
   });
