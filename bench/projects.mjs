@@ -22,6 +22,11 @@ export function makeProjects(folder) {
   );
 }
 
+/** Makes a project of so many command files, and returns its folder. */
+export function makePlainProject(folder, commands) {
+  return makeProject(folder, { echo: plain, commands });
+}
+
 function makeProject(folder, { echo, commands, config }) {
   writeCommand(folder, "echo/text", echo);
   for (let at = 1; at < commands; at++) writeCommand(folder, `group${Math.floor(at / 50)}/number${at}`, plain);

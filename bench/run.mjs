@@ -26,6 +26,7 @@ const { values: options } = parseArgs({
 });
 /** Measured by programs of their own, with a table each, in the same run. */
 const programsToo = {
+  start: ["start.mjs"],
   tasks: ["tasks.mjs"],
   "tasks-postgres": ["tasks-postgres.mjs"],
   growth: ["tasks.mjs", "--growth"],
@@ -35,7 +36,7 @@ const programsToo = {
   pack: ["pack.mjs"],
   "pack-search": ["pack-search.mjs"],
 };
-const known = [...sections, ...Object.keys(programsToo)];
+const known = [...new Set([...sections, ...Object.keys(programsToo)])];
 if (options.only !== undefined && !known.includes(options.only))
   throw new Error(`--only takes one of ${known.join(", ")}, not ${options.only}.`);
 if (options.before !== undefined && !existsSync(path.join(options.before, "dist/bin.js")))

@@ -13,6 +13,8 @@ export interface FoundCommand {
   readonly path: readonly string[];
   /** The MCP tool's name, without a prefix, e.g. report_build. */
   readonly toolName: string;
+  /** The file is a symbolic link. */
+  readonly isLink?: boolean;
   /** Set when the name itself cannot be used. */
   readonly problem?: string;
   /** Set when it was handed over in code, and there is no file. */
@@ -76,7 +78,10 @@ function walk(folder: string, words: readonly string[], found: FoundCommand[]): 
     if (!isVisible(entry.name)) continue;
     const file = path.join(folder, entry.name);
     if (entry.isDirectory()) walk(file, [...words, entry.name], found);
-    else if (isCommandFile(entry.name)) found.push(nameFile(file, words, path.parse(entry.name).name));
+    else if (isCommandFile(entry.name)) {
+      const named = nameFile(file, words, path.parse(entry.name).name);
+      found.push(entry.isSymbolicLink() ? { ...named, isLink: true } : named);
+    }
   }
 }
 

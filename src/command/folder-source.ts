@@ -1,3 +1,4 @@
+import path from "node:path";
 import { type Clock, nextTurn } from "../clock.ts";
 import { messageOf } from "../errors.ts";
 import type { Logger } from "../log.ts";
@@ -106,16 +107,17 @@ class FolderSource implements CommandSource {
 
   /** Finds the files and loads none. Throws when two have one tool name. */
   constructor(options: FolderOptions) {
-    const { folders, isServed = () => true, select = (all) => all, toolPrefix, isBundled = () => false } = options;
+    const { folders, isServed = () => true, select = (all) => all, toolPrefix } = options;
     this.name = `the ${folders.length === 1 ? "folder" : "folders"} ${folders.join(", ")}`;
     this.#options = options;
     const all = select(folders.filter((folder) => isServed(folder)).flatMap(discover)).map((item) =>
       withPrefix(item, toolPrefix),
     );
+    const isBundled = bundledOnce(options.isBundled);
     refuseClashes(all, isBundled);
     const files = all.map((found) => {
-      const { toolName, path, file } = found;
-      return [toolName, { found, pending: { toolName, path, file, isBundled: isBundled(file) } }] as const;
+      const { toolName, path: words, file } = found;
+      return [toolName, { found, pending: { toolName, path: words, file, isBundled: isBundled(found) } }] as const;
     });
     this.#files = new Map(files);
     this.pending = files.map(([, { pending }]) => pending);
@@ -213,10 +215,22 @@ class FolderSource implements CommandSource {
   }
 }
 
-function refuseClashes(found: readonly FoundCommand[], isBundled: FolderOptions["isBundled"] = () => false): void {
-  const toClaimant = ({ file, path: words }: FoundCommand) => ({
-    place: file,
-    bundledDomain: isBundled(file) ? words[0] : undefined,
+/** Asks once for each folder, because the answer takes the real path. A link is asked for itself. */
+function bundledOnce(isBundled: FolderOptions["isBundled"] = () => false): (found: FoundCommand) => boolean {
+  const known = new Map<string, boolean>();
+  return ({ file, isLink }) => {
+    if (isLink === true) return isBundled(file);
+    const folder = path.dirname(file);
+    const answer = known.get(folder) ?? isBundled(file);
+    known.set(folder, answer);
+    return answer;
+  };
+}
+
+function refuseClashes(found: readonly FoundCommand[], isBundled: (found: FoundCommand) => boolean): void {
+  const toClaimant = (one: FoundCommand) => ({
+    place: one.file,
+    bundledDomain: isBundled(one) ? one.path[0] : undefined,
   });
   const known = new Map<string, FoundCommand>();
   for (const one of found) {

@@ -108,8 +108,10 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
   const { clock } = tasks;
   const cancelLoading =
     catalog.pending.length === 0 ? () => {} : parts.clock.after(loadAllAfterMs, () => void catalog.loadAll());
+  // Not all settings: to copy `environment` would read all files of the project.
+  const { project, toolPrefix, errorsAsCompleted, hosts, hostName, isDebug } = settings;
   const serving = createServing({
-    ...settings,
+    ...{ project, toolPrefix, errorsAsCompleted, hosts, hostName, isDebug },
     facts: parts.facts ?? settings,
     catalog,
     openCalls: () => tasks.calls(),

@@ -23,7 +23,6 @@ export function publicSettings(settings: Settings): Readonly<Record<string, unkn
     isDebug,
     hostName,
     deferral,
-    environment: _marks,
     bundled,
     upstreams,
     upstreamPrefix,
@@ -31,8 +30,8 @@ export function publicSettings(settings: Settings): Readonly<Record<string, unkn
     worksHere: _works,
     concurrency: _concurrency,
     ...others
-  } = settings;
-  const { env: _names, named: env, ...process } = daemon;
+  } = without(settings, "environment");
+  const { isPackAlone, named: env, idleMs } = daemon;
   return {
     ...others,
     commands: commandFolders.filter((folder) => !isPackFolder(folder)),
@@ -48,13 +47,24 @@ export function publicSettings(settings: Settings): Readonly<Record<string, unkn
         configFile,
         storeFile: shownStore(store),
         project,
-        daemon: process,
+        daemon: {
+          get key() {
+            return daemon.key;
+          },
+          ...{ isPackAlone, idleMs },
+        },
         hostName,
         isDebug,
       },
       isWrap,
     },
   };
+}
+
+/** A copy without one field, whose getter is not called. */
+function without<T extends object, Name extends keyof T>(all: T, name: Name): Omit<T, Name> {
+  const names = Object.keys(all).filter((other) => other !== name) as (keyof T)[];
+  return Object.fromEntries(names.map((other) => [other, all[other]])) as Omit<T, Name>;
 }
 
 /** Commands are anybody's code: what an upstream is told in clear is not for them. */

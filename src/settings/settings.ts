@@ -21,6 +21,7 @@ import { readStoredConfig, readStoredNames, storeNames, unloadedNotice } from ".
 import { referencesIn } from "../project/variable-references.ts";
 import type { Wrap } from "../project/wrap.ts";
 import { isAcrossMachines, storeOf } from "../store/open.ts";
+import { system } from "../system/system.ts";
 import type { DeferralRules } from "../task/deferral.ts";
 import { defaultQuestionMs } from "../task/limits.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
@@ -215,8 +216,22 @@ function toSettings(
   const { wrap } = sources;
   const upstreams = wrap?.upstreams ?? config.upstreams ?? {};
   const named = countedNames(config.env ?? [], referencesIn(upstreams));
-  const names = countedNames(named, namesRead(sources));
+  // The files of commands may change the variables, for example by dotenv. On Windows a copy would find no name that is
+  // written in another case.
+  const isWindows = system.platform === "win32";
+  const startedWith = isWindows ? env : { ...env };
+  /** Reads all files of the project, so it is called only when the names are needed. */
+  const names = once(() => countedNames(named, namesRead(sources)));
+  const key = once(() => {
+    const parts = { sources, configFile, userConfigFile: home.configFile, env, names: names() };
+    return daemonKey({ ...parts, salt: readSalt(home) });
+  });
+  const marks = once(() =>
+    // Machines are expected to differ, and their homes mark the same value differently.
+    isAcrossMachines(store) ? {} : { ...markValues(home, startedWith, names()), ...marksOfWrap(home, wrap) },
+  );
   const store = storeOf(home, env, cwd);
+  if (isWindows) marks();
   return {
     name: config.name ?? thisProgram.name,
     version: programVersion(),
@@ -228,14 +243,19 @@ function toSettings(
     worksHere: flags.worksHere ?? true,
     concurrency: flags.concurrency,
     daemon: {
-      key: daemonKey({ sources, configFile, userConfigFile: home.configFile, env, names, salt: readSalt(home) }),
+      get key() {
+        return key();
+      },
       isPackAlone: isPackAlone(sources, configFile),
-      env: names,
+      get env() {
+        return names();
+      },
       named,
       idleMs: secondsFrom(env, thisProgram.variable("IDLE_SECONDS")) ?? defaultIdleMs,
     },
-    // Machines are expected to differ, and their homes mark the same value differently.
-    environment: isAcrossMachines(store) ? {} : { ...markValues(home, env, names), ...marksOfWrap(home, wrap) },
+    get environment() {
+      return marks();
+    },
     configFile,
     commandFolders: sources.folders,
     bundled: sources.bundled,
@@ -258,6 +278,15 @@ function toSettings(
     upstreams,
     upstreamPrefix: config.upstreamPrefix,
     isWrap: wrap !== undefined,
+  };
+}
+
+/** Calls `make` at the first call and returns the same value from then on. */
+function once<T extends object | string>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => {
+    made ??= make();
+    return made;
   };
 }
 

@@ -44,6 +44,11 @@ interface FollowUp {
   readonly run: (input: never, call: FollowUpCall) => Promise<Result>;
 }
 
+interface FollowUpParts {
+  readonly followUps: ReadonlyMap<string, FollowUp>;
+  readonly tools: readonly ListedTool[];
+}
+
 /** Who asks a server that is about to end does not wait long, and does not ask in a tight loop. */
 const leavingWaitMs = 1_000;
 
@@ -55,29 +60,37 @@ const job = z.string().min(1).describe("The job_id that the first call was answe
 /** The tools that follow up plain handles. */
 export class FollowUpTools {
   readonly #options: PlainOptions;
-  readonly #followUps: ReadonlyMap<string, FollowUp>;
-  readonly #tools: readonly ListedTool[];
+  #made: FollowUpParts | undefined;
 
   constructor(options: PlainOptions) {
     this.#options = options;
-    this.#followUps = new Map(Object.entries(this.#table()).map(([name, followUp]) => [this.#nameOf(name), followUp]));
-    this.#tools = [...this.#followUps].map(([name, followUp]) => toFollowUpTool(name, followUp));
+  }
+
+  /** Made when first needed: their schemas take several milliseconds, and the first answer does not wait for them. */
+  get #parts(): FollowUpParts {
+    if (this.#made !== undefined) return this.#made;
+    const named = Object.entries(this.#table()).map(([name, followUp]) => [this.#nameOf(name), followUp] as const);
+    const tools = named.map(([name, followUp]) => toFollowUpTool(name, followUp));
+    this.#made = { followUps: new Map(named), tools };
+    return this.#made;
   }
 
   /** Callers who cannot be told apart have no list to look into. */
   list(caller: Caller): readonly ListedTool[] {
-    return isKnown(caller) ? this.#tools : this.#tools.filter(({ name }) => name !== this.#nameOf("task_list"));
+    return isKnown(caller)
+      ? this.#parts.tools
+      : this.#parts.tools.filter(({ name }) => name !== this.#nameOf("task_list"));
   }
 
   /** Undefined when it is no follow-up tool. */
   call(name: string, input: unknown, call: FollowUpCall): Promise<Result> | undefined {
-    const followUp = this.#followUps.get(name);
+    const followUp = this.#parts.followUps.get(name);
     const isHidden = !isKnown(call.request.caller) && name === this.#nameOf("task_list");
     return followUp === undefined || isHidden ? undefined : this.#run(name, followUp, input, call);
   }
 
   inputSchema(name: string): JsonSchema | undefined {
-    return this.#tools.find((tool) => tool.name === name)?.inputSchema;
+    return this.#parts.tools.find((tool) => tool.name === name)?.inputSchema;
   }
 
   /** What a call that is not done yet is answered with. */
