@@ -130,8 +130,10 @@ describe("a cancelled call", () => {
     const traces = openTraces();
     const call = client.start("tools/call", { name: "work_hold", arguments: { file: traces.file, ...input } });
     await traces.shows("started");
-    await pass(clock, 100);
-    await waitFor(() => rowsOf(server.home).length === 1);
+    while (rowsOf(server.home).length === 0) {
+      await turns();
+      clock.advance(10);
+    }
     const cancel = async () => {
       await client.notify("notifications/cancelled", { requestId: call.id });
       await turns();

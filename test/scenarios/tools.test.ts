@@ -3,6 +3,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { runCli, startCli } from "../helpers/cli.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { waitFor } from "../helpers/wait-for.ts";
 
 const quick = (more = "") =>
   `import { defineCommand } from "meanwhile";\nexport default defineCommand({ summary: "x", ${more} run: () => ({}) });\n`;
@@ -74,11 +75,16 @@ test("`tools` and `serve` name an unknown tool in MEANWHILE_AUTO_TASK_TOOLS, wit
   const env = (names: string) => ({ MEANWHILE_HOME: path.join(cwd, "home"), MEANWHILE_AUTO_TASK_TOOLS: names });
   const sentence =
     "MEANWHILE_AUTO_TASK_TOOLS (`deferral.tools` in a config) names nosuch, which is no tool here; `meanwhile tools` lists what there is";
-  for (const words of [["tools"], ["serve", "--in-process"]])
-    expect(await runCli(words, { cwd, env: env("work_quick,nosuch") })).toMatchObject({
-      code: 0,
-      stderr: expect.stringContaining(sentence),
-    });
+  expect(await runCli(["tools"], { cwd, env: env("work_quick,nosuch") })).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining(sentence),
+  });
+  const server = startCli(["serve", "--in-process"], { cwd, env: env("work_quick,nosuch") });
+  const client = await server.client({ revision: "2025-11-25" }).begin();
+  // The list loads every command file.
+  await client.request("tools/list");
+  await waitFor(() => server.stderr().includes(sentence), server.stderr);
+  await client.close();
   const { stderr } = await runCli(["tools"], { cwd, env: env("work_quik") });
   expect(stderr).toContain("names work_quik, which is no tool here; did you mean work_quick?");
   expect(await runCli(["tools"], { cwd, env: env("work_quick") })).toMatchObject({ code: 0, stderr: "" });
