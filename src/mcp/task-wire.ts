@@ -37,11 +37,6 @@ function pollIntervalMs({ estimateMs }: Pick<Task, "estimateMs">): number {
     : Math.round(Math.min(maxPollMs, Math.max(minPollMs, estimateMs / 20)));
 }
 
-/** From creation to the end of the result's keeping: while a task lives, that moves on with the time. */
-function ttlOf(task: Task, now: number): number {
-  return isTerminal(task) ? task.expiresAt - task.createdAt : Math.max(0, now - task.createdAt) + task.ttlMs;
-}
-
 /** Whether the client that is told can answer a question. */
 type CanAnswer = (question: TaskQuestion) => boolean;
 
@@ -66,7 +61,7 @@ export function toTask2025(task: Task, now: number, errorsAsCompleted: boolean):
   const isToolError =
     errorsAsCompleted && isTerminal(task) && task.status === "failed" && rpcErrorOf(task) === undefined;
   const status = task.status === "queued" ? "working" : isToolError ? "completed" : task.status;
-  return { ...factsOf(task, statusLine(task, now)), status, ttl: ttlOf(task, now), pollInterval: pollIntervalMs(task) };
+  return { ...factsOf(task, statusLine(task, now)), status, ttl: task.ttlMs, pollInterval: pollIntervalMs(task) };
 }
 
 /** `Task` of 2026-07-28: what a client is handed instead of a result. */
@@ -79,7 +74,7 @@ export function toTask2026(task: Task, now: number, canAnswer: CanAnswer): Recor
     isUnanswerable && openQuestions(task).some(isForPerson)
       ? `${statusLine(task, now)} (this client cannot show it; ${where})`
       : statusLine(task, now);
-  return { ...factsOf(task, message), status, ttlMs: ttlOf(task, now), pollIntervalMs: pollIntervalMs(task) };
+  return { ...factsOf(task, message), status, ttlMs: task.ttlMs, pollIntervalMs: pollIntervalMs(task) };
 }
 
 function wireStatus(task: Task, isUnanswerable: boolean): string {

@@ -8,6 +8,7 @@ import {
   type KnownDurations,
   type Outlook,
   type Summary,
+  scaleWeight,
   toBlocks,
   toDurations,
   toKnown,
@@ -94,7 +95,7 @@ export class History {
     const one = this.#of(command);
     this.#count(one, "time", ms);
     if (said?.work !== undefined) this.#count(one, "rate", ms / said.work);
-    if (said?.ms !== undefined) this.#count(one, "scale", scaleOf(ms, said.ms));
+    if (said?.ms !== undefined) this.#count(one, "scale", ms / Math.max(said.ms, 1), scaleWeight(ms, said.ms));
     this.#flushLater();
   }
 
@@ -239,25 +240,17 @@ export class History {
     return recent === undefined || this.#clock.monotonic() - recent.at < maxAgeMs ? recent : undefined;
   }
 
-  #count(one: OneCommand, kind: DurationCount["kind"], value: number): void {
+  #count(one: OneCommand, kind: DurationCount["kind"], value: number, by = 1): void {
     const bucket = bucketOf(value);
-    raise(one.pending, one.key, kind, bucket, 1);
+    raise(one.pending, one.key, kind, bucket, by);
     const recent = this.#recentOf(one);
     if (recent === undefined) return;
-    raise(recent.own, one.key, kind, bucket, 1);
+    raise(recent.own, one.key, kind, bucket, by);
     recent.addedSince += 1;
   }
 }
 
 const kinds: readonly DurationCount["kind"][] = ["time", "rate", "scale", "block"];
-
-/**
- * By what an author's estimate has to be multiplied. Of a short run start-up is all there is to see, which says nothing
- * about a long one: a second on both sides makes it count for little.
- */
-function scaleOf(ms: number, estimatedMs: number): number {
-  return (ms + 1_000) / (estimatedMs + 1_000);
-}
 
 function addTo(counts: Counts, { command, kind, bucket, count }: DurationCount): void {
   raise(counts, command, kind, bucket, count);

@@ -1,7 +1,7 @@
 import type { ListedEntry } from "../command/catalog.ts";
 import type { AuthorsEstimate } from "./authors-estimate.ts";
 import { type DeferralRules, isLong } from "./deferral.ts";
-import { quantile, quantiles, totalOf } from "./quantiles.ts";
+import { bucketOf, quantile, quantiles, totalOf } from "./quantiles.ts";
 import type { DurationCount } from "./store.ts";
 
 /** From this many runs on, history knows better than the author. */
@@ -77,13 +77,25 @@ export function toBlocks(counts: readonly DurationCount[]): { blockedRuns?: numb
   return longestBlockMs === undefined ? {} : { blockedRuns: totalOf(blocks), longestBlockMs };
 }
 
+/**
+ * How much a run counts for the scale of its author's estimates: the square of its length, measured or estimated. Most
+ * of a short run is its start, which says nothing about a long one. Runs of a minute or more count the same.
+ */
+export function scaleWeight(ms: number, estimatedMs: number): number {
+  return Math.max(1, Math.round((Math.min(Math.max(ms, estimatedMs), 60_000) / 10) ** 2));
+}
+
+/** The author's word as it is, with the weight of a run of one second: shorter runs hardly change it. */
+const unscaled = { bucket: bucketOf(1), count: scaleWeight(1_000, 1_000) };
+
 export function toSummary(counts: readonly DurationCount[]): Summary {
   const rates = counts.filter((count) => count.kind === "rate");
   const scales = counts.filter((count) => count.kind === "scale");
+  const durations = toDurations(counts);
   const summary = {
-    ...toDurations(counts),
+    ...durations,
     rateMs: totalOf(rates) < enoughRuns ? undefined : quantile(rates, 0.5),
-    scale: totalOf(scales) < enoughRuns ? undefined : quantile(scales, 0.5),
+    scale: durations.runs < enoughRuns || scales.length === 0 ? undefined : quantile([...scales, unscaled], 0.5),
   };
   return { ...summary, outlook: toOutlook(summary, undefined) };
 }

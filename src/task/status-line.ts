@@ -53,6 +53,12 @@ export function timeLeft(task: Task, now: number): number | undefined {
   });
 }
 
+/** The estimate of a whole run in seconds, to a tenth; undefined where nothing is known, or less than that. */
+export function estimatedSeconds({ estimateMs }: Pick<Task, "estimateMs">): number | undefined {
+  const seconds = estimateMs === undefined ? 0 : Math.round(estimateMs / 100) / 10;
+  return seconds > 0 ? seconds : undefined;
+}
+
 /** Whole seconds as people say them. */
 export function toWords(seconds: number): string {
   return formatDuration(Math.ceil(seconds) * 1000).replace(".0 s", " s");

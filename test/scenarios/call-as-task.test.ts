@@ -19,7 +19,7 @@ import type { Fields, WireClient } from "../helpers/wire.ts";
 const hint = "meanwhile/task";
 const hour = 60 * 60 * 1000;
 /** Counted on while the task runs; a day would be the server's own. */
-const isAnHour = (ttlMs: number) => ttlMs >= hour && ttlMs < 2 * hour;
+const isAnHour = (ttlMs: number) => ttlMs === hour;
 
 /** Commands that wait until their file is there. */
 const waiting = (more: object = {}) =>

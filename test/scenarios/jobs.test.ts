@@ -175,6 +175,24 @@ describe("what is known of durations", () => {
     },
   );
 
+  test("the estimate is absent where nothing is known, and where runs take less than a tenth of a second", async () => {
+    const server = await open({ env: { MEANWHILE_AUTO_TASK_TOOLS: "work_quick" } });
+    const jobs = await server.client("jobs");
+    const plain = await server.client("2025-06-18");
+    const ask = async () => (await jobs.call("work_quick", {}, { meta: { "meanwhile/new": true } })).structuredContent;
+    const nothing = {
+      data: { job_id: expect.any(String), status: expect.any(String) },
+      messages: [{ text: expect.stringMatching(/^Operation (queued|running)\.$/) }],
+    };
+    const first = await ask();
+    expect(first).toMatchObject(nothing);
+    expect(first?.data).not.toHaveProperty("estimated_runtime_seconds");
+    for (let run = 0; run < 6; run++) await plain.call("work_quick");
+    const later = await ask();
+    expect(later).toMatchObject(nothing);
+    expect(later?.data).not.toHaveProperty("estimated_runtime_seconds");
+  });
+
   test('_meta["meanwhile/tool"]: async as declared, taskModeRecommended as declared or by history', async () => {
     const store = new MemoryStore(systemClock);
     const count = (command: string, ms: number, runs: number) => ({

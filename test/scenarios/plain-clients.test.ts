@@ -56,7 +56,6 @@ describe("a handle", () => {
           data: {
             job_id,
             status: "working",
-            estimated_runtime_seconds: null,
             progress: {},
             next_action: { tool: "task_result", arguments: { job_id, wait_seconds: 1, seen: expect.any(Number) } },
           },

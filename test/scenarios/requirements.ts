@@ -112,7 +112,7 @@ const rules = {
     t22: "T22: a tool called against its taskSupport, as a task or not as one, is refused with -32601",
   }),
   ...testsOf("test/scenarios/task-ttl.test.ts", {
-    t15: "T15: every answer about a task carries createdAt, lastUpdatedAt and the ttl that holds, whatever was asked for",
+    t15: "T15: every answer about a task carries createdAt, lastUpdatedAt and the ttl that was asked for",
   }),
   ...testsOf("test/scenarios/progress-rules.test.ts", {
     p2: "P2: no progress is sent after the end of a call or a task",

@@ -245,6 +245,21 @@ describe("what an author says of this input", () => {
     expect(estimateMs / 360_000).toBeCloseTo(1, 1);
   });
 
+  test("is corrected by one long run, whatever many trivial ones were off by", async () => {
+    const { history } = setUp();
+    for (let run = 0; run < 6; run++) history.add("do_it", 2, estimateOf(3));
+    history.add("do_it", 60, estimateOf(2_400));
+    for (const [files, tookMs] of [
+      [2_400, 60],
+      [1_200, 30],
+      [9_600, 240],
+    ] as const) {
+      const { estimateMs = 0 } = await history.look("do_it", synced, { files });
+      expect(estimateMs / tookMs, `${files} files`).toBeGreaterThan(1 / 3);
+      expect(estimateMs / tookMs, `${files} files`).toBeLessThan(3);
+    }
+  });
+
   test("counts from the first run on, and is then not proven", async () => {
     const { history } = setUp();
     expect(await history.look("do_it", synced, { files: 100 })).toEqual({

@@ -32,10 +32,15 @@ export function readHandle(result: Json): Handle | undefined {
       typeof tool === "string" && (given === undefined || isObject(given))
         ? { tool, arguments: fieldsOf(given) }
         : undefined;
-    if (next !== undefined || (isJobStatus(status) && fields.estimated_runtime_seconds !== undefined))
-      return { jobId, status, next, fields };
+    const isJob = fields.estimated_runtime_seconds !== undefined || taskIdOf(result) === jobId;
+    if (next !== undefined || (isJobStatus(status) && isJob)) return { jobId, status, next, fields };
   }
   return undefined;
+}
+
+/** The task of a call, as a server of ours says beside its result. */
+function taskIdOf({ _meta }: Json): unknown {
+  return fieldsOf(fieldsOf(_meta)["meanwhile/call"]).taskId;
 }
 
 function isJobStatus(status: string): boolean {

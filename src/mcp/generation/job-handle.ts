@@ -3,7 +3,7 @@ import { isForm, isForPerson, needsPerson } from "../../command/foreign-question
 import type { JsonSchema } from "../../command/schema.ts";
 import type { Budget } from "../../host/budget.ts";
 import { thisProgram } from "../../program/program.ts";
-import { statusLine, timeLeft } from "../../task/status-line.ts";
+import { estimatedSeconds, statusLine, timeLeft } from "../../task/status-line.ts";
 import { isTerminal, openQuestions, type Task, type TaskQuestion, type TaskStatus } from "../../task/task.ts";
 
 /**
@@ -16,7 +16,7 @@ const minRestMs = 10_000;
 export interface JobHandle {
   readonly job_id: string;
   readonly status: TaskStatus;
-  readonly estimated_runtime_seconds: number | null;
+  readonly estimated_runtime_seconds?: number;
   readonly progress: { readonly percentage?: number; readonly message?: string; readonly seconds_left?: number };
   readonly questions?: readonly {
     readonly key: string;
@@ -38,6 +38,7 @@ interface HandleFacts {
 /** The handle of a task, for a client whose host waits as long as `budget` says. */
 export function toJobHandle(task: Task, facts: HandleFacts): JobHandle {
   const left = timeLeft(task, facts.now);
+  const estimate = estimatedSeconds(task);
   const open = isTerminal(task) ? [] : openQuestions(task).filter(isForPerson);
   const questions = open.map((question) => ({
     key: question.key,
@@ -49,7 +50,7 @@ export function toJobHandle(task: Task, facts: HandleFacts): JobHandle {
   return {
     job_id: task.taskId,
     status: task.status,
-    estimated_runtime_seconds: task.estimateMs === undefined ? null : Math.round(task.estimateMs / 100) / 10,
+    ...(estimate !== undefined && { estimated_runtime_seconds: estimate }),
     progress: {
       ...(task.progress?.percentage !== undefined && { percentage: task.progress.percentage }),
       ...(task.progress?.message !== undefined && { message: task.progress.message }),

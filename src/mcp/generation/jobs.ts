@@ -5,7 +5,7 @@ import type { Outcome, RunMessage } from "../../command/outcome.ts";
 import type { Logger } from "../../log.ts";
 import { thisProgram } from "../../program/program.ts";
 import type { Engine } from "../../task/engine.ts";
-import { statusLine, toWords } from "../../task/status-line.ts";
+import { estimatedSeconds, statusLine, toWords } from "../../task/status-line.ts";
 import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
 import { outcomeOf } from "../../task/task-outcome.ts";
 import type { ClientConnection, Result } from "../request.ts";
@@ -30,9 +30,9 @@ export interface JobOptions {
 
 /** What the call is answered with. */
 export function toJobAnswer(task: Task, clock: Clock, note: string | undefined): Result {
-  const estimate = task.estimateMs === undefined ? null : Math.round(task.estimateMs / 100) / 10;
+  const estimate = estimatedSeconds(task);
   const timestamp = toTimestamp(clock.now());
-  const text = `Operation ${task.status === "queued" ? "queued" : "running"}.${estimate === null ? "" : ` Estimated runtime: ${toWords(estimate)}.`}`;
+  const text = `Operation ${task.status === "queued" ? "queued" : "running"}.${estimate === undefined ? "" : ` Estimated runtime: ${toWords(estimate)}.`}`;
   const messages: RunMessage[] = [text, ...(note === undefined ? [] : [note])].map((words) => ({
     type: "info",
     text: words,
@@ -40,7 +40,7 @@ export function toJobAnswer(task: Task, clock: Clock, note: string | undefined):
   }));
   const data = {
     job_id: task.taskId,
-    estimated_runtime_seconds: estimate,
+    ...(estimate !== undefined && { estimated_runtime_seconds: estimate }),
     status: task.status === "queued" ? "queued" : "running",
   };
   const envelope = { success: true, data, messages };

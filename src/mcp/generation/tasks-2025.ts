@@ -3,7 +3,7 @@ import { RequestError } from "../../errors.ts";
 import type { Logger } from "../../log.ts";
 import type { Engine } from "../../task/engine.ts";
 import { ProgressReader } from "../../task/progress.ts";
-import { toWords } from "../../task/status-line.ts";
+import { estimatedSeconds, toWords } from "../../task/status-line.ts";
 import { isTerminal, type Task } from "../../task/task.ts";
 import { readWithRoom } from "../outbound.ts";
 import type { PollLimit } from "../poll-limit.ts";
@@ -63,7 +63,8 @@ export class Tasks2025 {
 
   /** What a call that asked for a task is answered with. */
   toCreated(task: Task, note: string | undefined): Result {
-    const estimate = task.estimateMs === undefined ? "" : ` It will take about ${toWords(task.estimateMs / 1000)}.`;
+    const seconds = estimatedSeconds(task);
+    const estimate = seconds === undefined ? "" : ` It will take about ${toWords(seconds)}.`;
     const text = `${task.command} runs as task ${task.taskId}.${estimate}${note === undefined ? "" : ` ${note}`}`;
     return { task: this.#toWire(task), _meta: { [immediateResponse]: text } } as Result;
   }

@@ -38,6 +38,13 @@ describe("a handle is found", () => {
   });
 });
 
+test("an answer is a job's without an estimate, if the server says that its call is that task", () => {
+  const structuredContent = { data: { job_id: "j1", status: "queued" } };
+  const found = readHandle({ structuredContent, _meta: { "meanwhile/call": { taskId: "j1" } } });
+  expect(found).toMatchObject({ jobId: "j1", next: undefined });
+  expect(readHandle({ structuredContent, _meta: { "meanwhile/call": { taskId: "j2" } } })).toBeUndefined();
+});
+
 describe("a result is a result", () => {
   test.each([
     ["that says no", { isError: true, structuredContent: { data: handle } }],
