@@ -142,16 +142,17 @@ describe("monitor sync", () => {
 
   test("in threads gives the same hashes", async () => {
     const monitored = new Monitored();
-    const names = Array.from({ length: 2_100 }, (_, at) => `d${at % 7}/file-${at}.txt`);
+    const names = Array.from({ length: 400 }, (_, at) => `d${at % 7}/file-${at}.txt`);
     writeFiles(monitored.root, Object.fromEntries(names.map((name) => [name, `content of ${name}`])));
-    writeFileSync(path.join(monitored.root, "large.bin"), Buffer.alloc(3_000_000, "x"));
-    expect(await monitored.sync()).toMatchObject({ files_updated: 2_101, ...none });
+    writeFileSync(path.join(monitored.root, "large.bin"), Buffer.alloc(17_000_000, "x"));
+    // More than 16 MiB: threads read it.
+    expect(await monitored.sync()).toMatchObject({ files_updated: 401, ...none });
     const recorded = monitored.recorded();
-    expect(recorded["large.bin"]).toBe(sha256(Buffer.alloc(3_000_000, "x")));
+    expect(recorded["large.bin"]).toBe(sha256(Buffer.alloc(17_000_000, "x")));
     for (const name of names) expect(recorded[name]).toBe(sha256(`content of ${name}`));
     // The second time, a look at each folder is enough; a change in one of them is found all the same.
     writeFileSync(path.join(monitored.root, "d3/file-3.txt"), "changed");
-    expect(await monitored.sync()).toMatchObject({ files_updated: 1, files_skipped: 2_100, bytes_read: 7 });
+    expect(await monitored.sync()).toMatchObject({ files_updated: 1, files_skipped: 400, bytes_read: 7 });
   });
 
   test("reads what is newest first, in batches", () => {

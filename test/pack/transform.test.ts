@@ -136,12 +136,12 @@ describe("the engines", () => {
   test("hostile pages and notes take one pass", async () => {
     const startedAt = performance.now();
     for (const piece of ["<b>x</b>", "<!--", "<p>x", "&amp", "<td>", "<br>"])
-      await textOf("html", piece.repeat(50_000));
-    for (const piece of ["<!--", "<!-- -->", "-->"]) await textOf("markdown", piece.repeat(50_000));
-    for (const piece of ['"', '"",\n', ",\n", "\n"]) await textOf("csv", piece.repeat(100_000));
+      await textOf("html", piece.repeat(20_000));
+    for (const piece of ["<!--", "<!-- -->", "-->"]) await textOf("markdown", piece.repeat(20_000));
+    for (const piece of ['"', '"",\n', ",\n", "\n"]) await textOf("csv", piece.repeat(40_000));
     for (const piece of ["<ul><li>", "<head>", "<div>"])
-      await expect(textOf("html", piece.repeat(50_000))).rejects.toThrow("nested more than 2000 deep");
-    expect(performance.now() - startedAt).toBeLessThan(60_000);
+      await expect(textOf("html", piece.repeat(20_000))).rejects.toThrow("nested more than 2000 deep");
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
     expect(await textOf("html", "<head><title>t</title><body><p>seen")).toBe("seen\n");
     // A name that stands on every line must not make a large text of a small file.
     expect(await textOf("csv", `${"h".repeat(20_000)}\n${"a\n".repeat(5_000)}`)).toHaveLength(
