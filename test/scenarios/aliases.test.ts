@@ -149,14 +149,14 @@ describe("a tool with other names", () => {
   });
 });
 
-test("a clash is told when the server starts, with both files and the cure", async () => {
+test("an alias that is the name of another tool: `tools` names both files and the cure, and the tool keeps its name", async () => {
   const alias = (name: string) => check.replace('"probe"', JSON.stringify(name));
   const cwd = writeFiles(temporaryFolder(), {
     "commands/server/check.ts": alias("server_ping"),
     "commands/server/ping.ts": check.replace(/aliases: .*/, ""),
   });
-  const { code, stderr } = await runCli(["serve", "--in-process"], { cwd });
-  expect(code).toBe(70);
+  const { code, stdout, stderr } = await runCli(["tools"], { cwd });
+  expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringMatching(/^server_check .*\nserver_ping /m) });
   expect(stderr).toMatch(
     /The alias server_ping of .*check\.ts is the name of another tool, .*ping\.ts; take the alias out, or rename the tool\./,
   );

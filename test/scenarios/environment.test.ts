@@ -35,7 +35,6 @@ test("two hosts whose entries differ in a variable that a command reads: each ca
   const home = projectOf({
     "dotted.ts": command("process.env.ACME_KEY"),
     "bracket.ts": command(`process.env["ACME_KEY"]`),
-    "taken.ts": command("key", "const { ACME_KEY: key, ACME_REGION = 'none' } = process.env;"),
     "imported.ts": command("readKey()", `import { readKey } from "../lib/key.ts";`),
     "other.ts": command("0", "// what process.env.ONLY_IN_A_COMMENT would say"),
   });
@@ -50,7 +49,7 @@ test("two hosts whose entries differ in a variable that a command reads: each ca
     home.connect({ words }),
   ]);
   const sessions = [a, b, again, none];
-  for (const tool of ["dotted", "bracket", "taken", "imported"]) {
+  for (const tool of ["dotted", "bracket", "imported"]) {
     const seen = await Promise.all(sessions.map((client) => seenBy(client, tool)));
     expect(seen, tool).toEqual(["canary-a", "canary-b", "canary-a", null]);
   }
@@ -81,19 +80,18 @@ test("what front and daemon say to each other holds no value", async () => {
   });
   await new Promise<void>((resolve) => server.listen(place, resolve));
   onTestFinished(() => void server.close());
-  writeFileSync(
-    path.join(home.home, "run", `${daemon.settings.daemon.key}.json`),
-    JSON.stringify({ pid, socket: place }),
-  );
+  const file = path.join(home.home, "run", `${daemon.settings.daemon.key}.json`);
+  const record = readFileSync(file);
+  writeFileSync(file, JSON.stringify({ pid, socket: place }));
   const front = home.openProxy({ words, env });
   const hello = await heard.promise;
   expect(hello).toContain('"hello"');
   expect(hello).not.toContain("canary");
   expect(socket).not.toContain("canary");
-  front.stdin.end();
-  server.close();
+  // The front finds the daemon again, and leaves as usual.
+  writeFileSync(file, record);
   for (const caller of callers) caller.destroy();
-  await front.exited;
+  await front.close();
 });
 
 test("a command that begins to read a variable: connected sessions are sorted anew, and each sees its own value", async () => {
