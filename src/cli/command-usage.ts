@@ -232,16 +232,15 @@ export interface RootHelp {
 
 type Row = readonly [name: string, text: string];
 
-const options = globalFlags.map(
-  ({ word, value, description }): Row => [[word, value].filter(Boolean).join(" "), description],
-);
-
 /** `meanwhile --help`. Names the commands without loading any. */
 export function rootHelp({ version, verbs, groups, columns }: RootHelp): string {
   const own = groups
     .filter(({ found }, at) => at === 0 || found.length > 0)
     .map(({ heading, found }) => ({ heading, rows: toDomains(found) }));
   const words: readonly Row[] = verbs.map((verb) => [verb.name, verb.summary]);
+  const options = globalFlags().map(
+    ({ word, value, description }): Row => [[word, value].filter(Boolean).join(" "), description],
+  );
   const width =
     Math.max(...[...own.flatMap(({ rows }) => rows), ...words, ...options].map(([name]) => name.length)) + 2;
   const block = (heading: string, rows: readonly Row[]) =>

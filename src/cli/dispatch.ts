@@ -92,7 +92,7 @@ async function runWords(cli: Cli): Promise<ExitCode> {
   const [first] = words;
   if (first === "_complete")
     return await (await import("./entries/answer-shell.ts")).run(words.slice(1), {
-      verbs: listedVerbs,
+      verbs: listedVerbs(),
       context: cli.context,
     });
   const call = { flags, terminal: cli.terminal, context: cli.context, protectStdout: () => cli.protectStdout() };
@@ -109,7 +109,7 @@ async function runWords(cli: Cli): Promise<ExitCode> {
   if (wantsHelp || first === undefined || (first === "help" && words.length === 1)) {
     sayNotice(cli, read);
     const groups = toGroups(read);
-    return say(cli, rootHelp({ version: cli.version, verbs: listedVerbs, groups, columns: columnsOf(cli.terminal) }));
+    return say(cli, rootHelp({ version: cli.version, verbs: listedVerbs(), groups, columns: columnsOf(cli.terminal) }));
   }
   if (first === "help") return await runWords({ ...cli, words: [...words.slice(1), "--help"] });
   const { project, match } = await findMatch(cli, read, flags, words);

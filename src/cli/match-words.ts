@@ -32,7 +32,7 @@ export function unknownCommand(
     return new UsageError(
       `The upstream ${first} has not said yet what it lists; \`${thisProgram.name} tools\` asks it, and says why if it cannot.`,
     );
-  const known = [...found.map(({ path }) => path.join(" ")), ...listedVerbs.map(({ name }) => name)];
+  const known = [...found.map(({ path }) => path.join(" ")), ...listedVerbs().map(({ name }) => name)];
   const guess = closest(typed.slice(0, 2).join(" "), known) ?? closest(typed[0] ?? "", known);
   const lister = found.some(({ isHooked }) => isHooked === true) ? "tools" : "--help";
   const hint =

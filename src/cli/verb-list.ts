@@ -61,10 +61,11 @@ const forAuthors: readonly string[] = ["init", "new", "wrap"];
 
 /** The verb of this name; undefined where this program has none. */
 export function verbNamed(word: string): (typeof verbs)[VerbName] | undefined {
-  return listedVerbs.some(({ name }) => name === word) ? verbs[word as VerbName] : undefined;
+  return listedVerbs().some(({ name }) => name === word) ? verbs[word as VerbName] : undefined;
 }
 
 /** The verbs of this program, with what each does. */
-export const listedVerbs = Object.entries(verbs)
-  .filter(([name]) => thisProgram.authors === undefined || !forAuthors.includes(name))
-  .map(([name, { summary }]) => ({ name: name as VerbName, summary }));
+export const listedVerbs = () =>
+  Object.entries(verbs)
+    .filter(([name]) => thisProgram.authors === undefined || !forAuthors.includes(name))
+    .map(([name, { summary }]) => ({ name: name as VerbName, summary }));

@@ -43,6 +43,23 @@ export interface AuthorsCli {
  * nothing that lies in the folder it is started in is ever loaded. Throws a TypeError where it could not work.
  */
 export function createCli(options: CliOptions): AuthorsCli {
+  const become = prepareProgram(options);
+  return {
+    async run(words = process.argv.slice(2)) {
+      become();
+      if (isFront(words)) {
+        const { runFront } = await import("../daemon/front.ts");
+        process.exit(await runFront({}));
+      }
+      keepCompiledCode();
+      const { runProgram } = await import("../cli/entries/run-program.ts");
+      return await runProgram(words);
+    },
+  };
+}
+
+/** Checks the options. The returned function makes this process that program. */
+export function prepareProgram(options: CliOptions): () => void {
   const { name, version, summary, commands, package: packageName, bin, ...settings } = options;
   refuseUnknown(settings);
   checkProgramName(name);
@@ -53,20 +70,11 @@ export function createCli(options: CliOptions): AuthorsCli {
   const referred = referencesIn(upstreams);
   const env = named === undefined && referred.length === 0 ? undefined : [...(named ?? []), ...referred];
   const { folders, inCode } = toSources(commands);
-  return {
-    async run(words = process.argv.slice(2)) {
-      const executable = toExecutable(bin);
-      const own = { name, version, summary, executable, folders, env };
-      const facts: ProgramFacts = { ...own, packageName: toPackageName(packageName, executable) };
-      becomeProgram(facts, { settings, commands: inCode });
-      if (isFront(words)) {
-        const { runFront } = await import("../daemon/front.ts");
-        process.exit(await runFront({}));
-      }
-      keepCompiledCode();
-      const { runProgram } = await import("../cli/entries/run-program.ts");
-      return await runProgram(words);
-    },
+  return () => {
+    const executable = toExecutable(bin);
+    const own = { name, version, summary, executable, folders, env };
+    const facts: ProgramFacts = { ...own, packageName: toPackageName(packageName, executable) };
+    becomeProgram(facts, { settings, commands: inCode });
   };
 }
 

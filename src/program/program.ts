@@ -19,8 +19,6 @@ export interface ProgramFacts {
   readonly packageName?: string | undefined;
 }
 
-let authors: ProgramFacts | undefined;
-
 /** What only the process has that the author's own file runs in. */
 interface ProgramParts {
   /** What the author sets, in place of a project's config file. */
@@ -29,24 +27,43 @@ interface ProgramParts {
   readonly commands: readonly unknown[];
 }
 
-let parts: ProgramParts = { settings: {}, commands: [] };
+/** Which program runs. */
+export interface ProgramState {
+  authors: ProgramFacts | undefined;
+  parts: ProgramParts;
+  /** Somebody has typed its name, or a host has: what a person may type next is known there. */
+  isTyped: boolean;
+}
+
+export const newProgramState = (): ProgramState => ({
+  authors: undefined,
+  parts: { settings: {}, commands: [] },
+  isTyped: false,
+});
+
+const ofProcess = newProgramState();
+let state = (): ProgramState => ofProcess;
+
+/** A test that runs several programs in one process says to which of them the current code belongs. */
+export function findProgramBy(find: () => ProgramState | undefined): void {
+  state = () => find() ?? ofProcess;
+}
 
 /** Makes this process an author's program; before anything asks which one it is, and for good. */
 export function becomeProgram(facts: ProgramFacts, own?: ProgramParts): void {
-  if (authors !== undefined && authors.name !== facts.name)
-    throw new Error(`This process is ${authors.name} already; start ${facts.name} in a process of its own.`);
-  authors = facts;
-  parts = own ?? parts;
+  const now = state();
+  if (now.authors !== undefined && now.authors.name !== facts.name)
+    throw new Error(`This process is ${now.authors.name} already; start ${facts.name} in a process of its own.`);
+  now.authors = facts;
+  now.parts = own ?? now.parts;
 }
 
-/** Somebody has typed its name, or a host has: what a person may type next is known there. */
-let isTyped = false;
 /** Servers that an app has inside. */
 let servers = 0;
 
 /** This process was started by its name. */
 export function beTyped(): void {
-  isTyped = true;
+  state().isTyped = true;
 }
 
 /**
@@ -64,6 +81,7 @@ export function becomeApp(): () => void {
 
 /** What a child that is a file of ours is told, so that it is the same program. */
 export function programWords(): string[] {
+  const { authors } = state();
   return authors === undefined ? [] : [JSON.stringify(authors)];
 }
 
@@ -75,27 +93,29 @@ export function becomeAsTold([said]: readonly string[]): void {
 export const thisProgram = {
   /** As it is typed. */
   get name(): string {
-    return authors?.name ?? "meanwhile";
+    return state().authors?.name ?? "meanwhile";
   },
   /** These words as a person types them behind its name; undefined where there is no such program. */
   typed(words: string): string | undefined {
+    const { isTyped, authors } = state();
     const isApp = servers > 0 && !isTyped && authors === undefined;
     return isApp ? undefined : `${this.name} ${words}`;
   },
   /** As it stands in a sentence. */
   get title(): string {
-    return authors?.name ?? "Meanwhile";
+    return state().authors?.name ?? "Meanwhile";
   },
   /** The facts of an author's program; undefined in Meanwhile itself. */
   get authors(): ProgramFacts | undefined {
-    return authors;
+    return state().authors;
   },
   /** What its author sets and hands over; not checked here. */
   get parts(): ProgramParts {
-    return parts;
+    return state().parts;
   },
   /** What its package is called where npm is asked for it. */
   get packageName(): string {
+    const { authors } = state();
     return authors === undefined ? "meanwhile" : (authors.packageName ?? authors.name);
   },
   /** Its folder in the home of its user. */

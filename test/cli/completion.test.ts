@@ -460,7 +460,7 @@ describe("the words of the grammar are those of --help", () => {
     const { printed } = await type("--help");
     const listed = /^Commands of Meanwhile\n((?: .*\n)+)/m.exec(printed)?.[1]?.match(/^ {2}\w+/gm) ?? [];
     expect(Object.keys(verbs).map((name) => `  ${name}`)).toEqual(listed);
-    for (const { word, description } of globalFlags)
+    for (const { word, description } of globalFlags())
       expect(printed).toMatch(new RegExp(`${word}.* {2}${description.replace(/[()]/g, "\\$&")}$`, "m"));
   });
 

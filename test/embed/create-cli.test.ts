@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { type CliOptions, createCli } from "../../src/index.ts";
+import { type CliOptions, createCli, defineCommand, jsonSchema } from "../../src/index.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { commandFile, OwnProgram } from "../helpers/own-program.ts";
+import { OwnProgramHere } from "../helpers/own-program-here.ts";
 
 describe("what could not work is refused when it is made, in one sentence", () => {
   const commands = path.resolve(import.meta.dirname, "../fixtures/daemon/commands");
@@ -56,7 +56,7 @@ describe("what could not work is refused when it is made, in one sentence", () =
 
 describe("its home and settings are its own", () => {
   test("~/.acme, and nothing of MEANWHILE_… is heard", async () => {
-    const acme = new OwnProgram();
+    const acme = new OwnProgramHere();
     const elsewhere = temporaryFolder();
     const env = { ACME_HOME: "", MEANWHILE_HOME: elsewhere, MEANWHILE_LOG: "nonsense", MEANWHILE_STORE: "/no/where" };
     expect(await acme.run(["report", "build", "Q3", "--quiet"], env)).toEqual({
@@ -72,7 +72,7 @@ describe("its home and settings are its own", () => {
   });
 
   test("a name with hyphens has its variables with underscores", async () => {
-    const tool = new OwnProgram({ name: "my-tool" });
+    const tool = new OwnProgramHere({ name: "my-tool" });
     const home = path.join(tool.user, "there");
     await tool.run(["token"], { MY_TOOL_HOME: home });
     const { stdout } = await tool.run(["completion", "bash"], { MY_TOOL_HOME: home });
@@ -82,7 +82,7 @@ describe("its home and settings are its own", () => {
   });
 
   test("what its user sets in its home counts, but brings no commands", async () => {
-    const acme = new OwnProgram();
+    const acme = new OwnProgramHere();
     const other = writeFiles(temporaryFolder(), { "evil/run.js": 'throw new Error("loaded");' });
     writeFiles(acme.home, { "config.json": JSON.stringify({ commands: [other], bundled: true, toolPrefix: "mine" }) });
     const { stdout, code } = await acme.run(["tools", "--json"]);
@@ -95,9 +95,9 @@ describe("its home and settings are its own", () => {
   });
 
   test("what its author sets is over that, and its variables are over both", async () => {
-    const acme = new OwnProgram({ options: 'toolPrefix: "theirs", logLevel: "loud",' });
-    expect(await acme.run(["tools"])).toMatchObject({ code: 1, stderr: expect.stringMatching(/createCli.*logLevel/s) });
-    const right = new OwnProgram({ options: 'toolPrefix: "theirs", summary: "Reports of a quarter",' });
+    const wrong = { toolPrefix: "theirs", logLevel: "loud" } as unknown as Partial<CliOptions>;
+    expect(() => new OwnProgramHere({ options: wrong })).toThrow(/createCli.*logLevel/s);
+    const right = new OwnProgramHere({ options: { toolPrefix: "theirs", summary: "Reports of a quarter" } });
     writeFiles(right.home, { "config.json": '{ "toolPrefix": "mine" }' });
     expect((await right.run(["tools"])).stdout).toContain("theirs_report_build");
     expect((await right.run([])).stdout).toMatch(/^acme 1\.2\.0: Reports of a quarter\n/);
@@ -129,7 +129,7 @@ describe("nothing of the folder it is started in is loaded", () => {
   ] as const;
 
   test.each(lines)("by %j", async (words) => {
-    const acme = new OwnProgram();
+    const acme = new OwnProgramHere();
     writeFiles(acme.cwd, hostile);
     const { code, stdout, stderr } = await acme.run(words);
     expect({ code, stderr, names: readdirSync(acme.cwd).filter((name) => name.startsWith("loaded-")) }).toMatchObject({
@@ -139,33 +139,8 @@ describe("nothing of the folder it is started in is loaded", () => {
     expect(`${stdout}${stderr}`).not.toContain("stranger");
   });
 
-  test("by serve, whose daemon is one for all folders and stands in none of them", async () => {
-    const acme = new OwnProgram();
-    writeFiles(acme.cwd, hostile);
-    const client = await acme.connect();
-    const { tools } = (await client.request("tools/list")).result as { tools: { name: string }[] };
-    expect(tools.map(({ name }) => name).filter((name) => !name.startsWith("task_"))).toEqual(["report_build"]);
-    expect((await client.call("report_build", { quarter: "Q3" })).structuredContent?.data).toEqual({ built: "Q3" });
-    expect(readdirSync(acme.cwd).filter((name) => name.startsWith("loaded-"))).toEqual([]);
-    const { stdout } = await acme.run(["daemon", "status", "--json"]);
-    expect(JSON.parse(stdout)).toMatchObject({ daemons: [{ cwd: "/", version: "1.2.0" }] });
-  });
-
-  test("by a hook, which gets the SDK that lies beside its program", async () => {
-    const hook = 'mcp: (server) => server.registerTool("by_hand", {}, () => ({ content: [] })),';
-    const acme = new OwnProgram({ options: hook });
-    const sdk = "node_modules/@modelcontextprotocol/server";
-    const manifest = '{ "name": "@modelcontextprotocol/server", "exports": { ".": "./a.mjs", "./stdio": "./a.mjs" } }';
-    for (const folder of [acme.cwd, path.dirname(acme.cwd)])
-      writeFiles(folder, { [`${sdk}/a.mjs`]: trap("sdk"), [`${sdk}/package.json`]: manifest });
-    const client = await acme.connect({ words: ["serve", "--in-process"] });
-    const { tools } = (await client.request("tools/list")).result as { tools: { name: string }[] };
-    expect(readdirSync(acme.cwd)).toEqual(["node_modules"]);
-    expect(tools.map(({ name }) => name)).toContain("by_hand");
-  });
-
   test.each(["--commands=.", "--bundled", "--no-bundled", "--scope=pack", "-C"])("nor by %s", async (word) => {
-    const acme = new OwnProgram();
+    const acme = new OwnProgramHere();
     const [option = "", value = "commands"] = word.split("=");
     for (const words of [
       [option, value, "tools"],
@@ -178,7 +153,7 @@ describe("nothing of the folder it is started in is loaded", () => {
   });
 
   test.each(["new", "init"])("%s is no word of it", async (verb) => {
-    const acme = new OwnProgram();
+    const acme = new OwnProgramHere();
     expect(await acme.run([verb, "a/b"])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("Unknown command"),
@@ -189,14 +164,22 @@ describe("nothing of the folder it is started in is loaded", () => {
 });
 
 describe("commands in code", () => {
-  const inCode = `commands: [commands, defineCommand({
-    name: "report sum", summary: "Add", effects: "read",
-    input: jsonSchema({ type: "object", properties: { unit: { type: "string", enum: ["euro", "cent"] } } }),
-    run: ({ unit }) => ({ total: 7, unit }),
-  })],`;
+  const sum = (name: string | undefined) =>
+    defineCommand({
+      ...(name !== undefined && { name }),
+      summary: "Add",
+      effects: "read",
+      input: jsonSchema<{ unit?: string }>({
+        type: "object",
+        properties: { unit: { type: "string", enum: ["euro", "cent"] } },
+      }),
+      run: ({ unit }) => ({ total: 7, unit }),
+    });
+  const withSum = (name?: string) => ({ toCommands: (folder: string) => [folder, sum(name)] });
+  const inCode = withSum("report sum");
 
   test("are run, described, completed and listed like those in files", async () => {
-    const acme = new OwnProgram({ options: inCode });
+    const acme = new OwnProgramHere(inCode);
     expect(await acme.run(["report", "sum", "--unit", "euro", "--quiet"])).toEqual({
       code: 0,
       stdout: "total: 7\nunit: euro\n",
@@ -212,7 +195,7 @@ describe("commands in code", () => {
   });
 
   test("are served, and become tasks that a worker runs", async () => {
-    const acme = new OwnProgram({ options: inCode });
+    const acme = new OwnProgramHere(inCode);
     const client = await acme.connect();
     expect((await client.call("report_sum", { unit: "cent" })).structuredContent?.data).toEqual({
       total: 7,
@@ -224,16 +207,15 @@ describe("commands in code", () => {
   });
 
   test("need no folder at all", async () => {
-    const acme = new OwnProgram({ options: inCode.replace("[commands, ", "[") });
+    const acme = new OwnProgramHere({ toCommands: () => [sum("report sum")] });
     expect((await acme.run(["tools"])).stdout).not.toContain("report_build");
     const client = await acme.connect();
     expect((await client.call("report_sum")).structuredContent?.data).toEqual({ total: 7 });
   });
 
   test("without a name, or twice, are refused in a sentence", async () => {
-    const nameless = new OwnProgram({ options: inCode.replace('name: "report sum",', "") });
-    expect(await nameless.run(["tools"])).toMatchObject({ code: 1, stderr: expect.stringContaining("has no name") });
-    const twice = new OwnProgram({ options: inCode.replace("report sum", "report build") });
+    expect(() => new OwnProgramHere(withSum())).toThrow("has no name");
+    const twice = new OwnProgramHere(withSum("report build"));
     expect(await twice.run(["tools"])).toMatchObject({
       code: 70,
       stderr: expect.stringMatching(/Two commands are called report_build/),
@@ -242,17 +224,20 @@ describe("commands in code", () => {
 });
 
 describe("setup", () => {
-  const entryIn = ({ user }: OwnProgram) =>
+  const entryIn = ({ user }: OwnProgramHere) =>
     JSON.parse(readFileSync(path.join(user, ".claude.json"), "utf8")) as {
       mcpServers: Record<string, { command: string; args: string[]; env?: object }>;
     };
 
   test("writes its own name and executable, knows them again, and takes them away", async () => {
-    const acme = new OwnProgram();
-    const bin = path.join(acme.folder, "bin/acme.js");
+    const acme = new OwnProgramHere();
     expect(await acme.run(["setup", "claude-code"])).toMatchObject({ code: 0 });
     expect(entryIn(acme).mcpServers).toEqual({
-      acme: expect.objectContaining({ command: process.execPath, args: [bin, "serve"], env: { ACME_HOME: acme.home } }),
+      acme: expect.objectContaining({
+        command: process.execPath,
+        args: [acme.bin, "serve"],
+        env: { ACME_HOME: acme.home },
+      }),
     });
     expect((await acme.run(["setup", "claude-code"])).stderr).toContain("has acme already");
     await acme.run(["setup", "claude-code", "--remove"]);
@@ -260,7 +245,7 @@ describe("setup", () => {
   });
 
   test("asks npx for the package where npx has fetched it", async () => {
-    const acme = new OwnProgram({ at: "_npx/1a2b/node_modules/acme-reports" });
+    const acme = new OwnProgramHere({ at: "_npx/1a2b/node_modules/acme-reports" });
     await acme.run(["setup", "claude-code"], { ACME_HOME: "" });
     expect(entryIn(acme).mcpServers.acme).toMatchObject({
       command: "npx",
@@ -270,7 +255,7 @@ describe("setup", () => {
   });
 
   test("for a project: by npx, and never fetched", async () => {
-    const acme = new OwnProgram({ options: 'package: "@acme/reports",' });
+    const acme = new OwnProgramHere({ options: { package: "@acme/reports" } });
     const { stderr } = await acme.run(["setup", "claude-code", "--project"]);
     expect(stderr).toContain("npm install --save-dev @acme/reports");
     expect(JSON.parse(readFileSync(path.join(acme.cwd, ".mcp.json"), "utf8"))).toEqual({
@@ -279,47 +264,12 @@ describe("setup", () => {
   });
 
   test("leaves an entry of its name alone that starts something else, be it called like its own file", async () => {
-    const acme = new OwnProgram();
+    const acme = new OwnProgramHere();
     const other = { mcpServers: { acme: { command: "node", args: ["/opt/other/bin/acme.js", "serve"] } } };
     writeFiles(acme.user, { ".claude.json": JSON.stringify(other) });
     const { code } = await acme.run(["setup", "claude-code"]);
     expect({ code, now: entryIn(acme) }).toEqual({ code: 1, now: other });
   });
-});
-
-test("a run in a process of its own belongs to the same program", async () => {
-  const asks = commandFile(
-    'home: task.home, known: (await progressOf("no")).message, names: Object.keys(process.env).filter((name) => name.startsWith("MEANWHILE_"))',
-    'isolation: "process",',
-    'import { progressOf } from "meanwhile";',
-  );
-  const acme = new OwnProgram({ files: { "commands/report/apart.js": asks } });
-  const client = await acme.connect();
-  const { structuredContent } = await client.call("report_apart", { quarter: "Q3" });
-  expect(structuredContent?.data).toEqual({
-    home: acme.home,
-    known: expect.stringContaining("token_not_found"),
-    names: ["MEANWHILE_RUN"],
-  });
-  expect(readdirSync(acme.user)).toEqual([".acme"]);
-});
-
-test("what another program's run starts is not that run's: its mark is lost", async () => {
-  const asks = commandFile("mark: process.env.MEANWHILE_RUN ?? null");
-  const acme = new OwnProgram({ files: { "commands/report/mark.js": asks }, env: { MEANWHILE_RUN: "somebody's" } });
-  const client = await acme.connect();
-  expect((await client.call("report_mark", { quarter: "Q3" })).structuredContent?.data).toEqual({ mark: null });
-  const taskId = (await acme.run(["report", "mark", "Q3", "--detach"])).stdout.trim();
-  expect((await acme.run(["tasks", "result", taskId, "--wait", "--json"])).stdout).toContain('"mark": null');
-});
-
-test("another version, or a move, is another daemon; the tasks are known to both", async () => {
-  const acme = new OwnProgram();
-  const taskId = (await acme.run(["report", "build", "Q3", "--detach"])).stdout.trim();
-  const bin = path.join(acme.folder, "bin/acme.js");
-  writeFiles(acme.folder, { "bin/acme.js": readFileSync(bin, "utf8").replace("1.2.0", "1.3.0") });
-  expect((await acme.run(["--version"])).stdout).toBe("1.3.0\n");
-  expect(await acme.run(["tasks", "result", taskId, "--wait"])).toMatchObject({ code: 0, stdout: "built: Q3\n" });
 });
 
 function tokenIn(home: string): string {

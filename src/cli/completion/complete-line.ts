@@ -42,9 +42,9 @@ export interface CompletionFacts {
 export async function completeLine(line: LineWords, project: CompletionFacts): Promise<Completed> {
   const { current } = line;
   const words = line.words.filter((word, at) => word !== "--no-color" || line.words.slice(0, at).includes("--"));
-  const { rest } = readWords(globals, words);
+  const { rest } = readWords(globals(), words);
   const leading = words.slice(0, words.length - rest.length);
-  const { given, pending } = readWords(globals, leading);
+  const { given, pending } = readWords(globals(), leading);
   const flags = toGlobalFlags(given);
   const known: KnownValues = {
     findTasks: (statuses) => project.findTasks(flags, statuses),
@@ -54,7 +54,7 @@ export async function completeLine(line: LineWords, project: CompletionFacts): P
   };
   const [first, ...others] = rest;
   if (first === undefined && (pending !== undefined || current.startsWith("-")))
-    return await completeWord(globals, { words: leading, current }, known);
+    return await completeWord(globals(), { words: leading, current }, known);
   const names = project.verbs.map(({ name, summary }) => ({ value: name, description: summary }));
   if (first === undefined)
     return inPlace([...names, helpVerb, ...(await namesBelow({ words: [], current }, flags, project))]);
@@ -71,7 +71,7 @@ export async function completeLine(line: LineWords, project: CompletionFacts): P
   return await completeCommand({ words: rest, current }, flags, { project, known });
 }
 
-const globals: Grammar = { flags: [...globalFlags, helpFlag], operands: [] };
+const globals = (): Grammar => ({ flags: [...globalFlags(), helpFlag], operands: [] });
 const helpVerb: Suggestion = { value: "help", description: "explain a command" };
 const inPlace = (suggestions: readonly Suggestion[]): Completed => ({ before: "", offer: toOffer(suggestions) });
 

@@ -209,7 +209,8 @@ function toClientTarget({ target, headers, tokenVariable, flags, context }: Reac
   }
 }
 
-const howToGiveToken = `\n  Name the variable that holds the token with --token-env; for a server of your own: TOKEN=$(${thisProgram.name} token) ${thisProgram.name} … --token-env TOKEN`;
+const howToGiveToken = () =>
+  `\n  Name the variable that holds the token with --token-env; for a server of your own: TOKEN=$(${thisProgram.name} token) ${thisProgram.name} … --token-env TOKEN`;
 
 /**
  * True where nothing was sent that says who we are. The home's own token goes to no address by itself: anybody may
@@ -230,7 +231,7 @@ function toSentence(error: unknown, reach: Reach): unknown {
     error instanceof RuntimeError;
   const isBug = error instanceof TypeError || error instanceof ReferenceError;
   if (isOurs || isBug) return error;
-  const message = `${cleanLines(messageOf(error))}${wantsToken(error, reach) ? howToGiveToken : ""}`;
+  const message = `${cleanLines(messageOf(error))}${wantsToken(error, reach) ? howToGiveToken() : ""}`;
   const isAboutWords =
     (error instanceof RequestError && error.kind === "params") ||
     (error as { code?: unknown } | undefined)?.code === RpcCode.Params;

@@ -13,7 +13,9 @@ The target is one of
   "node server.js"     a command line in one word; no shell reads it
   .                    this project's own server
 Behind -- it is the server's command line, and the first word is the tool.`,
-  usage: `<target> <tool> [key=value …] [options]\n       ${thisProgram.name} call <tool> [key=value …] [options] -- <command> [argument …]`,
+  get usage() {
+    return `<target> <tool> [key=value …] [options]\n       ${thisProgram.name} call <tool> [key=value …] [options] -- <command> [argument …]`;
+  },
   flags: [
     flag("--args <json>", "the arguments as one JSON object, sent as they are"),
     ...resultFlags,
@@ -29,7 +31,8 @@ Behind -- it is the server's command line, and the first word is the tool.`,
   ],
   operands: [operand("[target]", targets), operand("[tool]", toolNames), operand("[arguments...]", toolArguments)],
   takesServer: true,
-  notes: `
+  get notes() {
+    return `
 Examples:
   $ ${thisProgram.name} call . report_build quarter=Q3 format=pdf
   $ ${thisProgram.name} call https://example.org/mcp crawl site=example.org --token-env TOKEN --async
@@ -37,7 +40,8 @@ Examples:
 
 Exit codes: 0 done or left alone, 1 the tool or the server said no, 2 wrong words,
 124 timed out, 130 cancelled.
-`,
+`;
+  },
   async run(typed) {
     const { callRemoteTool } = await import("../remote/call-remote-tool.ts");
     return await callRemoteTool(typed);

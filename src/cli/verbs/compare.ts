@@ -8,7 +8,8 @@ import type { Verb } from "../verb.ts";
 const formats: readonly ComparisonFormat[] = ["terminal", "json", "markdown"];
 
 export const verb: Verb = {
-  description: `Show what changed between two reports of \`${thisProgram.name} diagnose --format json\`, older one first.
+  get description() {
+    return `Show what changed between two reports of \`${thisProgram.name} diagnose --format json\`, older one first.
 Without any, the last diagnosis is compared with the one before it of the same target.
 
 Findings are compared by their ids. One that vanished because its check came to
@@ -18,7 +19,8 @@ no answer is not gone: it was not looked at any more, and is listed as such.
   new          a finding that the first has not
   worse        ... or one that weighs more than before
   unjudged     ... or a check that came to an answer only in the first
-  any-finding  a finding at all, new or old`,
+  any-finding  a finding at all, new or old`;
+  },
   usage: "[<before.json> <after.json>] [options]",
   flags: [
     flag("--fail-on <change>", `exit 1 at this change: ${failLimits.join(", ")}`, { values: choices(...failLimits) }),

@@ -15,14 +15,16 @@ export const verb: Verb = {
   description: "Print the script that makes your shell complete commands, flags, values and task ids",
   flags: [],
   operands: [operand("[shell]", choices(...shells), shells.join(", "))],
-  notes: `
+  get notes() {
+    return `
 Install it once:
   bash   echo 'eval "$(${thisProgram.name} completion bash)"' >> ~/.bashrc
   zsh    echo 'eval "$(${thisProgram.name} completion zsh)"' >> ~/.zshrc
   fish   ${thisProgram.name} completion fish > ~/.config/fish/completions/${thisProgram.name}.fish
 
 It holds in shells that are opened afterwards.
-`,
+`;
+  },
   async run({ operands: [wanted], terminal, context }) {
     if (!isShell(wanted)) throw new UsageError(whichShell(wanted, context.env.SHELL));
     // A hyphen is no letter of a variable.

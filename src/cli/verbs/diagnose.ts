@@ -55,7 +55,8 @@ Only tools that say they only read are called, and those you name with --tool.`,
   ],
   operands: [operand("[target]", choices(".", "http://", "https://"), "a URL, or . for this project's own server")],
   takesServer: true,
-  notes: `
+  get notes() {
+    return `
 Suites: ${suiteNames.join(", ")}
 
 Examples:
@@ -66,7 +67,8 @@ Examples:
 Exit codes: 0 fine; 1 a finding reaches --fail-on, a call that you named failed,
 or the grade is F; 2 wrong words; 70 ours; 130 cancelled.
 The last ${keptReports} reports are kept in the home's folder reports; \`${thisProgram.name} compare\` shows what changed.
-`,
+`;
+  },
   async run(typed) {
     const { options, operands, server, terminal, context } = typed;
     const { readDiagnosis, readMs, readOutput } = await import("../diagnose/read-diagnosis.ts");

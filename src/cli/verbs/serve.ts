@@ -5,11 +5,13 @@ import { toProjectFlags, type Verb } from "../verb.ts";
 
 export const verb: Verb = {
   description: "Serve the commands to MCP clients: over stdio, or over HTTP with --http",
-  flags: [
-    ...serveFlags,
-    flag("--no-work", "HTTP that answers clients and runs nothing: workers on the same store do (see: worker)"),
-    ...projectFlags,
-  ],
+  get flags() {
+    return [
+      ...serveFlags,
+      flag("--no-work", "HTTP that answers clients and runs nothing: workers on the same store do (see: worker)"),
+      ...projectFlags(),
+    ];
+  },
   retired: {
     "--require-token":
       "is no flag any more, because HTTP asks for the token by itself; leave it out (--allow-anonymous lets callers in without one).",

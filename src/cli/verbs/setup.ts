@@ -14,22 +14,24 @@ const wrapFlags = [
 
 export const verb: Verb = {
   description: "Add this server to MCP hosts, or take it away again; without a host, list them and change nothing",
-  flags: [
-    flag("--all", "every host that is installed; with --remove, every one that has the entry"),
-    flag("--project", "the project's file in this folder, to be shared, in place of your own"),
-    flag("--remove", "take the entry away"),
-    ...(thisProgram.authors === undefined ? wrapFlags : []),
-    flag(
-      "--replace",
-      "put the entry in place of one that setup did not write; nothing of that one is kept but a backup",
-    ),
-    flag("--dry-run", "print what would change as a diff, and change nothing"),
-    flag("--name <name>", `what the hosts call it (default: the name in the config, or ${thisProgram.name})`),
-    flag("--env <name=value>", "a variable for the commands, such as a key; may be given several times", {
-      isRepeatable: true,
-    }),
-    ...projectFlags,
-  ],
+  get flags() {
+    return [
+      flag("--all", "every host that is installed; with --remove, every one that has the entry"),
+      flag("--project", "the project's file in this folder, to be shared, in place of your own"),
+      flag("--remove", "take the entry away"),
+      ...(thisProgram.authors === undefined ? wrapFlags : []),
+      flag(
+        "--replace",
+        "put the entry in place of one that setup did not write; nothing of that one is kept but a backup",
+      ),
+      flag("--dry-run", "print what would change as a diff, and change nothing"),
+      flag("--name <name>", `what the hosts call it (default: the name in the config, or ${thisProgram.name})`),
+      flag("--env <name=value>", "a variable for the commands, such as a key; may be given several times", {
+        isRepeatable: true,
+      }),
+      ...projectFlags(),
+    ];
+  },
   operands: [
     operand("[hosts...]", choices(...hostNames), `${hostNames.join(", ")}; with --wrap also names of entries`),
   ],

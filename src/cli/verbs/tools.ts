@@ -10,7 +10,9 @@ export const verb: Verb = {
 With a target, list the tools of that server: a URL, a socket, a command line in
 one word or behind --, or . for this project's own server.`,
   usage: "[target] [options]",
-  flags: [flag("--json", "print the whole list as JSON, schemas included"), ...projectFlags, ...reachFlags],
+  get flags() {
+    return [flag("--json", "print the whole list as JSON, schemas included"), ...projectFlags(), ...reachFlags];
+  },
   operands: [operand("[target]", targets)],
   takesServer: true,
   async run(typed) {

@@ -8,7 +8,9 @@ const maxConcurrency = 1_000;
 export const verb: Verb = {
   description:
     "Run the tasks of this project, and nothing else: as many workers as you like, on as many machines as share its store",
-  flags: [flag("--concurrency <number>", "so many tasks at a time (default 16)"), ...projectFlags],
+  get flags() {
+    return [flag("--concurrency <number>", "so many tasks at a time (default 16)"), ...projectFlags()];
+  },
   async run(typed) {
     const { concurrency } = typed.options;
     const places = concurrency === undefined ? undefined : Number(concurrency);
