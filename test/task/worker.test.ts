@@ -143,6 +143,39 @@ test("a run whose task was taken from its worker is told so, also before anybody
   });
 });
 
+test("a run whose task another worker has claimed is stopped, and writes nothing", async () => {
+  const [started, stopped] = [Promise.withResolvers<void>(), Promise.withResolvers<unknown>()];
+  const slow = defineCommand({
+    summary: "x",
+    idempotent: true,
+    async run(_input, { signal }) {
+      signal.addEventListener("abort", () => stopped.resolve(signal.reason));
+      started.resolve();
+      await stopped.promise;
+      return {};
+    },
+  });
+  const { store, engine, createWorker, create } = setUp(slow);
+  const { taskId } = await create();
+  const worker = createWorker({ concurrency: 1 });
+  worker.start();
+  await started.promise;
+  // The worker reads the task when another one has claimed it, and not before.
+  const claimed = Promise.withResolvers<void>();
+  const get = store.get.bind(store);
+  const read = vi.spyOn(store, "get").mockImplementation(async (...given) => {
+    await claimed.promise;
+    return await get(...given);
+  });
+  await store.interrupt("w");
+  await store.claim({ project: "p", worker: "another", leaseMs: 60_000, taskId });
+  claimed.resolve();
+  expect(await stopped.promise).toMatchObject({ name: "Cancelled", message: "The task was taken from this worker." });
+  await worker.stop();
+  read.mockRestore();
+  expect(await engine.get("ada", taskId)).toMatchObject({ status: "working", fence: 2, lease: { worker: "another" } });
+});
+
 test("a task that lost its worker 5 times runs on apart and completes; only ends of its own process are counted, and 3 are the end", async () => {
   const { store, engine, createWorker, create } = setUp(
     defineCommand({ summary: "x", idempotent: true, run: () => ({}) }),
