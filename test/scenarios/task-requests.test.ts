@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { FakeClock, settled } from "../helpers/fake-clock.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { isEnded, openTraces, startTask, taskWhen } from "../helpers/place.ts";
-import { FakeClock, settled } from "../helpers/fake-clock.ts";
 import { accept, commands, connectBoth, nextQuestions, shareServers } from "../helpers/rules.ts";
 import { openServer } from "../helpers/server.ts";
 import { type Fields, type Message, modernMeta, takesAll, takesTasks } from "../helpers/wire.ts";

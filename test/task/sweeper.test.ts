@@ -9,8 +9,8 @@ import { statements } from "../../src/store/sqlite/statements.ts";
 import { Sweeper } from "../../src/task/sweeper.ts";
 import type { Task } from "../../src/task/task.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
-import { newTask } from "../store-suite/cases/bench.ts";
 import { temporaryFolder } from "../helpers/home.ts";
+import { newTask } from "../store-suite/cases/bench.ts";
 
 const leaseMs = 30_000;
 const outageMs = 42_000;
