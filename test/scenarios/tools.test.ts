@@ -79,9 +79,10 @@ test("`tools` and `serve` name an unknown tool in MEANWHILE_AUTO_TASK_TOOLS, wit
     code: 0,
     stderr: expect.stringContaining(sentence),
   });
-  const server = startCli(["serve", "--in-process"], { cwd, env: env("work_quick,nosuch") });
+  const fresh = { ...env("work_quick,nosuch"), MEANWHILE_HOME: path.join(cwd, "fresh home") };
+  const server = startCli(["serve", "--in-process"], { cwd, env: fresh });
   const client = await server.client({ revision: "2025-11-25" }).begin();
-  // The list loads every command file.
+  // In a fresh home a list loads every command file.
   await client.request("tools/list");
   await waitFor(() => server.stderr().includes(sentence), server.stderr);
   await client.close();
