@@ -47,6 +47,7 @@ const table: Record<string, readonly string[] | "*"> = {
     "client",
     "wire",
     "daemon",
+    "daemon/front.ts",
     "daemon/main.ts",
     "project",
     "errors.ts",
