@@ -121,7 +121,7 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
     isOnlyFront: parts.isOnlyFront ?? false,
     hasPrompts: settings.prompts && parts.isOnlyFront !== true,
     hasFollowUpTools: settings.followUpTools,
-    keepInlineMs: settings.deferral.keepInlineMs,
+    keepInlineMs: deferral.keepInlineMs,
     clock,
     log,
   });
