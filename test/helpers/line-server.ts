@@ -1,6 +1,6 @@
 import { createServer, type Socket } from "node:net";
 import path from "node:path";
-import { createInterface } from "node:readline";
+import { readLines } from "../../src/wire/line-link.ts";
 import { cleanUp, temporaryFolder } from "./home.ts";
 import { waitFor } from "./wait-for.ts";
 import type { Message } from "./wire.ts";
@@ -24,14 +24,14 @@ export async function serveLines(answer: Answering): Promise<LineServer> {
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on("error", () => {});
-    createInterface({ input: socket }).on("line", (line) => {
-      const message = JSON.parse(line) as Message;
+    const onMessage = (message: Message) => {
       methods.push(message.method);
       const answered = answer(message);
       if (answered === "close") socket.destroy();
       else if (answered !== undefined && message.id !== undefined)
         socket.write(`${JSON.stringify({ jsonrpc: "2.0", id: message.id, ...answered })}\n`);
-    });
+    };
+    readLines(socket, { onMessage: (message) => onMessage(message as Message), onClose: () => {} });
   });
   const file = path.join(temporaryFolder(), "s.sock");
   await new Promise<void>((resolve) => server.listen(file, resolve));
