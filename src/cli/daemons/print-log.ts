@@ -42,12 +42,12 @@ interface FollowedLog extends Pick<TypedVerb, "terminal"> {
 /** Hands over what a log holds and, where it is followed, what is written next. */
 export async function followLog(tail: LogTail, { file, isFollowed, terminal, take }: FollowedLog): Promise<void> {
   const print = () => tail.read(take);
-  await print();
-  if (!isFollowed) return;
+  if (!isFollowed) return await print();
   const stopped = Promise.withResolvers<void>();
   const stopListening = terminal.onInterrupt(() => stopped.resolve());
   let printing = Promise.resolve();
   let isLooking = false;
+  // Watched before the first look: what is written after that look is an event.
   const watcher = watch(path.dirname(file), (_, name) => {
     if (name?.startsWith(path.basename(file)) !== true || isLooking) return;
     // One more look is enough for all that is written until it begins.
@@ -57,7 +57,12 @@ export async function followLog(tail: LogTail, { file, isFollowed, terminal, tak
       return print();
     });
   });
-  await stopped.promise;
-  watcher.close();
-  stopListening();
+  try {
+    printing = print();
+    await printing;
+    await stopped.promise;
+  } finally {
+    watcher.close();
+    stopListening();
+  }
 }
