@@ -52,6 +52,8 @@ export interface UserConfig {
   readonly graceSeconds?: number;
   /** How long a question of a task waits for its answer; then the task ends. Default: 86400, a day. */
   readonly questionSeconds?: number;
+  /** How much of what one caller, or the server, may have at once. */
+  readonly limits?: LimitsConfig;
   /**
    * `allowPrivate`: the tool diagnose_server may speak to this machine and to private networks. Default: false, because
    * a model says where to go.
@@ -95,6 +97,17 @@ export interface PackConfig {
   readonly unpackedMb?: number;
   /** Megabytes of text that may come of a document. Default: 32. */
   readonly textMb?: number;
+}
+
+export interface LimitsConfig {
+  /** Live tasks of the local user, and of each API key. Default: 10,000. */
+  readonly localTasks?: number;
+  /** Live tasks of each signed-in user. Default: 1,000. */
+  readonly signedInTasks?: number;
+  /** Live tasks of all anonymous callers together. Default: 100. */
+  readonly anonymousTasks?: number;
+  /** Tasks of one caller that wait for an answer. Default: 1,000. */
+  readonly openQuestions?: number;
 }
 
 interface DiagnoseConfig {

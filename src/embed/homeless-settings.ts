@@ -3,7 +3,7 @@ import type { ServerIdentity } from "../mcp/parts.ts";
 import { deferralFrom } from "../settings/from-environment.ts";
 import { defaultGraceSeconds, type HomelessSettings, projectId } from "../settings/settings.ts";
 import { isStoreFile, memoryStore } from "../store/open.ts";
-import { defaultQuestionMs } from "../task/limits.ts";
+import { defaultLimits, defaultQuestionMs } from "../task/limits.ts";
 import type { CheckedOptions } from "./server-options.ts";
 
 /** The options with every default filled in. Nothing is read, neither from a file nor from the environment. */
@@ -11,6 +11,7 @@ export function toHomelessSettings(options: CheckedOptions, identity: ServerIden
   const { deferral = {}, hosts = {}, toolPrefix = "", prompts = true, followUpTools = true } = options;
   const { errorsAsCompleted = false, logLevel = "warn", store: kept = memoryStore } = options;
   const { graceSeconds = defaultGraceSeconds, questionSeconds = defaultQuestionMs / 1000 } = options;
+  const limits = { ...defaultLimits, ...options.limits };
   const store = isStoreFile(kept) ? path.resolve(cwd, kept) : kept;
   return {
     ...identity,
@@ -29,6 +30,7 @@ export function toHomelessSettings(options: CheckedOptions, identity: ServerIden
     errorsAsCompleted,
     graceSeconds,
     questionSeconds,
+    limits,
     prompts,
     folder: isStoreFile(store) ? path.dirname(store) : cwd,
     config: {
@@ -42,6 +44,7 @@ export function toHomelessSettings(options: CheckedOptions, identity: ServerIden
       hosts,
       graceSeconds,
       questionSeconds,
+      limits,
       facts: { version: identity.version },
     },
   };

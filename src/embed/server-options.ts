@@ -32,6 +32,7 @@ type SharedSetting =
   | "errorsAsCompleted"
   | "graceSeconds"
   | "questionSeconds"
+  | "limits"
   | "logLevel";
 
 export interface SharedOptions extends Pick<UserConfig, SharedSetting> {
@@ -75,6 +76,7 @@ const sharedSettings: readonly SharedSetting[] = [
   "errorsAsCompleted",
   "graceSeconds",
   "questionSeconds",
+  "limits",
   "logLevel",
 ];
 

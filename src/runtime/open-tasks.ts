@@ -59,6 +59,7 @@ export async function openTasks(settings: Settings | HomelessSettings, options: 
     isDebug,
     deferral,
     questionMs: settings.questionSeconds * 1000,
+    limits: settings.limits,
     createWorkerName,
     isDead: (worker) => isKnownDead(worker, { isOneMachine: !isAcrossMachines(settings.store) }),
     ...(settings.home !== undefined && { concurrency: settings.concurrency, worksHere: settings.worksHere }),

@@ -2,7 +2,7 @@ import { homedir } from "node:os";
 import path from "node:path";
 import { isVariableName } from "../command/environment.ts";
 import { closest } from "../command/suggest.ts";
-import type { DeferralConfig, HttpConfig, PackConfig, UserConfig } from "../config.ts";
+import type { DeferralConfig, HttpConfig, LimitsConfig, PackConfig, UserConfig } from "../config.ts";
 import { RuntimeError } from "../errors.ts";
 import type { HostOverride } from "../host/profiles.ts";
 import { type LogLevel, logLevels } from "../log.ts";
@@ -102,6 +102,13 @@ const packFields: Record<keyof PackConfig, Field> = {
   textMb: wholeFrom(1, 256),
 };
 
+const limitFields: Record<keyof LimitsConfig, Field> = {
+  localTasks: wholeFrom(1, 1_000_000),
+  signedInTasks: wholeFrom(1, 1_000_000),
+  anonymousTasks: wholeFrom(1, 1_000_000),
+  openQuestions: wholeFrom(1, 1_000_000),
+};
+
 const fields: Record<keyof UserConfig, Field> = {
   name: { check: isText, expected: "text", isOpen: true },
   project: {
@@ -151,6 +158,7 @@ const fields: Record<keyof UserConfig, Field> = {
     expected: `seconds from 0 to ${maxGraceSeconds}`,
   },
   prompts: { ...trueOrFalse, isOpen: true },
+  limits: { check: isObject, expected: `{ ${Object.keys(limitFields).join(", ")} }`, fields: limitFields },
   diagnose: { check: isObject, expected: "{ allowPrivate }", fields: { allowPrivate: trueOrFalse } },
   pack: { check: isObject, expected: `{ ${Object.keys(packFields).join(", ")} }`, fields: packFields },
   mcp: { check: (value) => typeof value === "function", expected: "a function (server) => void" },

@@ -23,7 +23,7 @@ import type { Wrap } from "../project/wrap.ts";
 import { isAcrossMachines, storeOf } from "../store/open.ts";
 import { system } from "../system/system.ts";
 import type { DeferralRules } from "../task/deferral.ts";
-import { defaultQuestionMs } from "../task/limits.ts";
+import { defaultLimits, defaultQuestionMs, type Limits } from "../task/limits.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
 import { checkConfig, expandHome } from "./check-config.ts";
 import { deferralFrom, levelFrom, portFrom, queueFrom, secondsFrom } from "./from-environment.ts";
@@ -77,6 +77,7 @@ export interface Settings {
   readonly errorsAsCompleted: boolean;
   readonly graceSeconds: number;
   readonly questionSeconds: number;
+  readonly limits: Limits;
   readonly prompts: boolean;
   readonly diagnose: { readonly allowPrivate: boolean };
   readonly pack: Required<PackConfig>;
@@ -109,6 +110,7 @@ export interface HomelessSettings
     | "errorsAsCompleted"
     | "graceSeconds"
     | "questionSeconds"
+    | "limits"
     | "prompts"
   > {
   readonly home?: undefined;
@@ -271,6 +273,7 @@ function toSettings(
     errorsAsCompleted: config.errorsAsCompleted ?? false,
     graceSeconds: config.graceSeconds ?? defaultGraceSeconds,
     questionSeconds: config.questionSeconds ?? defaultQuestionMs / 1000,
+    limits: { ...defaultLimits, ...config.limits },
     prompts: config.prompts ?? true,
     diagnose: { allowPrivate: config.diagnose?.allowPrivate ?? false },
     pack: { ...defaultPack, ...config.pack, roots: (config.pack?.roots ?? defaultPack.roots).map(expandHome) },
@@ -310,6 +313,7 @@ function overUsers(user: UserConfig, project: UserConfig): UserConfig {
     http: { ...user.http, ...project.http },
     deferral: { ...user.deferral, ...project.deferral },
     hosts: { ...user.hosts, ...project.hosts },
+    limits: { ...user.limits, ...project.limits },
     pack: { ...user.pack, ...project.pack },
     upstreams: { ...user.upstreams, ...project.upstreams },
   };

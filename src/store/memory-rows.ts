@@ -55,17 +55,9 @@ export function beyond(keeps: KeptTasks, caller: string, rows: Iterable<MemoryRo
 }
 
 /** What there is too much of, if there is. */
-export function fullOf(
-  own: readonly MemoryRow[],
-  { maxLive, maxWaiting = Number.POSITIVE_INFINITY }: CreateOptions,
-): Created | undefined {
-  const live = own.filter(({ task }) => !isTerminal(task) && !task.isCall);
-  const waiting = live.filter(({ task }) => task.status === "input_required");
-  if (live.length - waiting.length >= maxLive) return { kind: "full", live: maxLive };
-  const [oldest] = waiting;
-  return oldest !== undefined && waiting.length >= maxWaiting
-    ? { kind: "full", live: maxWaiting, oldest: copyOf(oldest) }
-    : undefined;
+export function fullOf(own: readonly MemoryRow[], { maxLive }: CreateOptions): Created | undefined {
+  const live = own.filter(({ task }) => !isTerminal(task) && !task.isCall && task.status !== "input_required");
+  return live.length >= maxLive ? { kind: "full", live: maxLive } : undefined;
 }
 
 /** False while its caller has as many of its kind running as there may be. */

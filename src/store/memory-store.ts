@@ -98,6 +98,11 @@ export class MemoryStore implements TaskStore {
     return row === undefined ? undefined : copyOf(row);
   }
 
+  async countWaiting({ caller }: CallerScope, most: number): Promise<number> {
+    const isWaiting = ({ task }: MemoryRow) => task.caller === caller && task.status === "input_required";
+    return Math.min(most, [...this.#rows.values()].filter(isWaiting).length);
+  }
+
   async list(scope: CallerScope, filter: ListFilter): Promise<TaskPage> {
     const before = filter.cursor === undefined ? Number.POSITIVE_INFINITY : fromCursor(scope.caller, filter.cursor);
     if (before === undefined) throw new BadCursor();

@@ -9,7 +9,7 @@ import { type Absences, absentMessage } from "./absence.ts";
 import { type Dispatcher, ticketOf } from "./dispatcher.ts";
 import type { EndedTasks } from "./ended.ts";
 import { Inputs } from "./inputs.ts";
-import { questionLimitMs } from "./limits.ts";
+import { defaultLimits, type Limits, questionLimitMs } from "./limits.ts";
 import { ProgressTrack } from "./progress.ts";
 import { retryDelay } from "./retry.ts";
 import { forCommands } from "./runner.ts";
@@ -26,6 +26,7 @@ export interface ClaimedTaskOptions {
   readonly log: Logger;
   /** How long a question waits for its answer. Default: 24 hours. */
   readonly questionMs?: number;
+  readonly limits?: Limits;
   /** Where it is remembered what has ended, for when the store is gone. */
   readonly ended?: EndedTasks;
   /** Called when there is a lease to keep. */
@@ -122,8 +123,11 @@ export class ClaimedTask {
 
   /** Every question is on record before anybody sees it; `onAsked` is called then. */
   ask(question: Question, signal: AbortSignal, onAsked: () => void): Promise<Answer> {
-    const { store, questionMs } = this.#options;
-    this.#inputs ??= new Inputs(store, this.#claim, this.#task, questionLimitMs(this.#task, questionMs));
+    const { store, questionMs, limits = defaultLimits } = this.#options;
+    this.#inputs ??= new Inputs(store, this.#claim, this.#task, {
+      limitMs: questionLimitMs(this.#task, questionMs),
+      maxOpen: limits.openQuestions,
+    });
     const inputs = this.#inputs;
     return forCommands(() => inputs.ask(question, signal, onAsked));
   }

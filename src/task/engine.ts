@@ -10,16 +10,16 @@ import { CommandError, InputError, isStoreError, RequestError } from "../errors.
 import { failpoint } from "../failpoint.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
-import { thisProgram } from "../program/program.ts";
 import { digestOf } from "./digest.ts";
 import { type Dispatcher, ticketOf } from "./dispatcher.ts";
 import { EndedTasks } from "./ended.ts";
 import { type WatchedStore, waitForTask } from "./feed.ts";
 import type { History } from "./history.ts";
 import { Leaving } from "./leaving.ts";
-import { checkInputSize, checkTtl, keptOf, maxLiveTasks, maxPageSize, maxWaitingTasks } from "./limits.ts";
+import { checkInputSize, checkTtl, defaultLimits, keptOf, type Limits, maxPageSize, taskLimitOf } from "./limits.ts";
 import { rulesOf } from "./retry.ts";
-import type { CallerScope, FullStore, ListFilter, TaskPage, TaskStore } from "./store.ts";
+import { RoomQueue } from "./room-queue.ts";
+import type { CallerScope, CreateOptions, FullStore, ListFilter, TaskPage, TaskStore } from "./store.ts";
 import {
   type EnvironmentMarks,
   isTerminal,
@@ -41,7 +41,7 @@ export interface EngineOptions {
   readonly project: string;
   /** What this process has of the variables that the project's code reads. */
   readonly environment?: () => EnvironmentMarks;
-  readonly maxLive?: number;
+  readonly limits?: Limits;
   /** Shared with the worker. */
   readonly ended?: EndedTasks;
   readonly leaving?: Leaving;
@@ -85,12 +85,14 @@ export class Engine {
   /** The store as those see it who wait for a task; one object, so that they share what they hear. */
   readonly #watched: WatchedStore;
   readonly #leaving: Leaving;
+  readonly #roomQueue: RoomQueue;
 
   constructor(options: EngineOptions) {
     this.#options = options;
     const { store, ended = new EndedTasks(), leaving = new Leaving() } = options;
     this.#ended = ended;
     this.#leaving = leaving;
+    this.#roomQueue = new RoomQueue(options.clock);
     this.#watched = {
       get: (scope, taskId) => this.#read(scope, taskId),
       onChange: (listener, taskId) => {
@@ -123,7 +125,7 @@ export class Engine {
 
   /** Makes a call durable. When this resolves the task is on disk; when it throws, nothing was changed. */
   async create(request: CreateRequest, claim?: { worker: string; leaseMs: number }): Promise<CreatedTask> {
-    const { store, history, project, maxLive = maxLiveTasks } = this.#options;
+    const { store, history, project, limits = defaultLimits } = this.#options;
     const { entry, input, caller, origin = unknownOrigin } = request;
     const ttlMs = checkTtl(request.ttlMs, caller);
     checkInputSize(input, caller);
@@ -156,12 +158,15 @@ export class Engine {
       environment: this.#options.environment?.(),
     };
     request.onId?.(fresh.taskId);
-    const limits = { maxLive, maxWaiting: maxWaitingTasks, keeps: keptOf(caller) };
-    const created = await store.create(fresh, {
+    const options: CreateOptions = {
       joinsEqual: this.joinsEqual(request),
-      ...limits,
+      maxLive: limits[taskLimitOf(caller)],
+      keeps: keptOf(caller),
       ...(claim !== undefined && { claim }),
-    });
+    };
+    const create = () => store.create(fresh, options);
+    const first = await create();
+    const created = first.kind === "full" ? await this.#roomQueue.create(caller, create, this.leaving) : first;
     failpoint("after-insert");
     if (created.kind === "full") throw new TooManyTasks(created, caller);
     if (created.kind === "repeated" && created.task.digest !== digest)
@@ -310,21 +315,11 @@ async function refuseAnswer(schema: JsonSchema, content: Readonly<Record<string,
     throw new RequestError("params", `The answer does not fit: ${checked.issues.map(describeIssue).join("; ")}.`);
 }
 
-/** Callers who cannot be told apart must not learn each other's ids. */
-function cureOf({ taskId, command, caller }: Task): string {
-  if (caller === anonymousKey) return "answer or cancel one.";
-  const typed = thisProgram.typed(`tasks cancel ${taskId}`);
-  const ways = typed === undefined ? "task_cancel or tasks/cancel" : `task_cancel, tasks/cancel or: ${typed}`;
-  return `answer the oldest, ${command} (${taskId}), or end it with ${ways}`;
-}
-
 /** The caller has as many live tasks as there may be. */
 export class TooManyTasks extends CommandError {
-  constructor({ live, oldest }: FullStore, caller: string) {
+  constructor({ live }: FullStore, caller: string) {
     super(
-      oldest === undefined
-        ? `There are ${live} tasks of ${whose(caller)} already, the most there may be; wait for one to end, or cancel one.`
-        : `There are ${live} tasks of ${whose(caller)} that wait for an answer, the most there may be; ${cureOf(oldest)}`,
+      `There are ${live} live tasks of ${whose(caller)} already, the most there may be (setting \`limits.${taskLimitOf(caller)}\`); wait for one to end, or cancel one.`,
     );
   }
 }

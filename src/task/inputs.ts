@@ -1,10 +1,27 @@
+import { whose } from "../command/caller.ts";
 import type { Answer, Question } from "../command/context.ts";
 import { TakenBack } from "../command/foreign.ts";
 import { isSameQuestion } from "../command/foreign-question.ts";
-import { Cancelled } from "../errors.ts";
+import { Cancelled, CommandError } from "../errors.ts";
 import { waitForTask } from "./feed.ts";
 import type { Claim, TaskStore } from "./store.ts";
-import { isTerminal, type Task } from "./task.ts";
+import { isTerminal, type Task, type TaskQuestion } from "./task.ts";
+
+interface QuestionLimits {
+  /** How long a question waits for its answer. */
+  readonly limitMs: number;
+  /** How many tasks of a caller may wait for an answer. */
+  readonly maxOpen: number;
+}
+
+/** The caller has as many open questions as there may be. */
+export class TooManyQuestions extends CommandError {
+  constructor(open: number, caller: string) {
+    super(
+      `There are ${open} open questions of ${whose(caller)} already, the most there may be (setting \`limits.openQuestions\`), so this one was not asked; answer one of them, or cancel its task.`,
+    );
+  }
+}
 
 /**
  * The questions of one attempt. What an earlier attempt asked is not asked again: the n-th question with the same words,
@@ -14,14 +31,14 @@ export class Inputs {
   readonly #store: TaskStore;
   readonly #claim: Claim;
   readonly #task: Task;
-  readonly #limitMs: number;
+  readonly #limits: QuestionLimits;
   readonly #earlier: Task["questions"][number][];
 
-  constructor(store: TaskStore, claim: Claim, task: Task, limitMs: number) {
+  constructor(store: TaskStore, claim: Claim, task: Task, limits: QuestionLimits) {
     this.#store = store;
     this.#claim = claim;
     this.#task = task;
-    this.#limitMs = limitMs;
+    this.#limits = limits;
     this.#earlier = [...task.questions];
   }
 
@@ -29,7 +46,7 @@ export class Inputs {
     const at = this.#earlier.findIndex((earlier) => isSameQuestion(earlier, question));
     const known = at === -1 ? undefined : this.#earlier.splice(at, 1)[0];
     if (known?.answer !== undefined) return known.answer;
-    const asked = known ?? (await this.#store.ask(this.#claim, { ...question, limitMs: this.#limitMs }));
+    const asked = known ?? (await this.#ask(question));
     if (asked === undefined) throw new Cancelled("The task is no longer ours.");
     onAsked?.();
     const isAnswered = (task: Task) =>
@@ -47,5 +64,14 @@ export class Inputs {
     const answer = task?.questions.find(({ key }) => key === asked.key)?.answer;
     if (answer === undefined) throw new Cancelled("The task is no longer ours.");
     return answer;
+  }
+
+  /** Counts before it writes: nothing waits for that, and a question more or less does no harm. */
+  async #ask(question: Question): Promise<TaskQuestion | undefined> {
+    const { limitMs, maxOpen } = this.#limits;
+    const { caller } = this.#task;
+    const open = await this.#store.countWaiting({ caller }, maxOpen);
+    if (open >= maxOpen) throw new TooManyQuestions(open, caller);
+    return await this.#store.ask(this.#claim, { ...question, limitMs });
   }
 }

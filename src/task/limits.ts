@@ -8,9 +8,32 @@ const defaultTtlMs = 24 * hourMs;
 const maxTtlMs = 7 * 24 * hourMs;
 /** What callers who cannot be told apart may leave on the disk, together; whoever is known may leave what they like. */
 const ofStrangers = { ttlMs: hourMs, inputBytes: 256 * 1024, kept: { count: 1_000, bytes: 64 * 1024 * 1024 } };
-export const maxLiveTasks = 100;
-/** Those that wait for an answer are counted apart: they keep nothing busy, and may wait for long. */
-export const maxWaitingTasks = 100;
+
+/** Limits that are settings. Tasks that wait for an answer are no live tasks here: their questions have their own limit. */
+export interface Limits {
+  /** Live tasks of the local user, and of each API key. */
+  readonly localTasks: number;
+  /** Live tasks of each signed-in user. */
+  readonly signedInTasks: number;
+  /** Live tasks of all anonymous callers together. */
+  readonly anonymousTasks: number;
+  /** Tasks of one caller that wait for an answer. */
+  readonly openQuestions: number;
+}
+
+export const defaultLimits: Limits = {
+  localTasks: 10_000,
+  signedInTasks: 1_000,
+  anonymousTasks: 100,
+  openQuestions: 1_000,
+};
+
+/** The setting that limits the live tasks of a caller. */
+export function taskLimitOf(caller: string): "localTasks" | "signedInTasks" | "anonymousTasks" {
+  if (caller === anonymousKey) return "anonymousTasks";
+  return caller.startsWith("token:") ? "signedInTasks" : "localTasks";
+}
+
 /** How long a question waits for its answer, unless the settings say otherwise. */
 export const defaultQuestionMs = 24 * hourMs;
 export const maxPageSize = 100;
@@ -36,7 +59,7 @@ export function childPlaces(total: number): ShareLimits {
  * never refused, so a caller has at most this many live tasks beside those that were made as tasks. Whoever is known
  * may have a thousand at once; strangers share a hundred.
  */
-export const callPlaces: ShareLimits = { total: 2_000, each: 1_000, anonymous: maxLiveTasks, guaranteed: 10 };
+export const callPlaces: ShareLimits = { total: 2_000, each: 1_000, anonymous: 100, guaranteed: 10 };
 
 function partOf(total: number, part: number): number {
   return Math.max(1, Math.floor(total / part));

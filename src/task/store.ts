@@ -31,10 +31,8 @@ export interface KeptTasks {
 export interface CreateOptions {
   /** Give back a live task of the same caller, project, digest and environment instead of making another. */
   readonly joinsEqual: boolean;
-  /** Refuse when the caller has this many live tasks, those that wait for an answer apart … */
+  /** Refuse when the caller has this many live tasks; those that wait for an answer do not count. */
   readonly maxLive: number;
-  /** … or this many that do. */
-  readonly maxWaiting?: number;
   /**
    * Of the caller's ended tasks keep only those that ended last: so many of them, with so many bytes of input and
    * outcome. Live ones stay.
@@ -49,11 +47,10 @@ export interface CreateOptions {
 
 export type Created = { readonly kind: "created" | "joined" | "repeated"; readonly task: Task } | FullStore;
 
-/** There are so many already; where they are those that wait for an answer, the oldest of them. */
+/** The caller has so many live tasks already. */
 export interface FullStore {
   readonly kind: "full";
   readonly live: number;
-  readonly oldest?: Task;
 }
 
 export interface ListFilter {
@@ -155,6 +152,8 @@ export interface TaskStore {
   keepLeases(worker: string, leaseMs: number, everyMs: number): () => void | Promise<void>;
   report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }): Promise<boolean>;
   ask(claim: Claim, question: LimitedQuestion): Promise<TaskQuestion | undefined>;
+  /** The number of a caller's tasks that wait for an answer; counted up to `most`. */
+  countWaiting(scope: CallerScope, most: number): Promise<number>;
   settle(claim: Claim, outcome: TaskOutcome): Promise<boolean>;
   retryLater(claim: Claim, delayMs: number, why: string): Promise<boolean>;
   /** `why` is what it says of itself from then on. */

@@ -9,6 +9,7 @@ import { Engine } from "./engine.ts";
 import { History } from "./history.ts";
 import type { RunIsolated } from "./isolated/isolation.ts";
 import { Leaving } from "./leaving.ts";
+import type { Limits } from "./limits.ts";
 import type { TaskStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
 import type { EnvironmentMarks } from "./task.ts";
@@ -43,6 +44,7 @@ export interface TasksParts {
   readonly isDebug: boolean;
   readonly deferral?: DeferralRules;
   readonly questionMs?: number;
+  readonly limits?: Limits;
   /** How many tasks a worker runs at a time. */
   readonly concurrency?: number | undefined;
   /** False where all work is left to others; see `WorkerOptions`. */

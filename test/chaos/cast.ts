@@ -75,7 +75,6 @@ export function engineOn(store: Store, clock: Clock = systemClock): Engine {
     clock,
     log: silentLog,
     project: "chaos",
-    maxLive: 10_000,
   });
 }
 

@@ -43,7 +43,7 @@ export async function openNodes(leaseMs: number): Promise<Nodes> {
   const schema = newSchema();
   const store = await openStore(urlOf(server.port, schema));
   const history = new History(store, systemClock);
-  const terms = { store, history, clock: systemClock, log: silentLog, project: "chaos", maxLive: 1_000 };
+  const terms = { store, history, clock: systemClock, log: silentLog, project: "chaos" };
   const engine = new Engine(terms);
   const nodes: Node[] = [];
   const result: Nodes = {

@@ -7,6 +7,7 @@ import { armFailpoint } from "../../src/failpoint.ts";
 import { silentLog } from "../../src/log.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
+import { defaultLimits } from "../../src/task/limits.ts";
 import { entryOf, type Kind } from "./commands.ts";
 import { addressIn, openOn } from "./ground.ts";
 import { Meddler } from "./meddler.ts";
@@ -35,7 +36,7 @@ const engine = new Engine({
   clock: systemClock,
   log: silentLog,
   project: "chaos",
-  maxLive: 16,
+  limits: { ...defaultLimits, localTasks: 16 },
 });
 const kinds: readonly Kind[] = [
   "safe",

@@ -98,7 +98,7 @@ function tally(answers: readonly unknown[]): Record<string, number> {
 const kindOf = ({ status, text }: Answered) =>
   text.includes('"resultType":"task"')
     ? "task"
-    : text.includes("There are 100 tasks of callers without a credential already, the most there may be")
+    : text.includes("There are 100 live tasks of callers without a credential already, the most there may be")
       ? "refused"
       : `${status} ${text}`;
 

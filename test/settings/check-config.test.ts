@@ -25,6 +25,7 @@ describe("who may change a setting", () => {
     graceSeconds: "person",
     logFiles: "person",
     questionSeconds: "person",
+    limits: "person",
     upstreams: "person",
     upstreamPrefix: "person",
   };

@@ -5,6 +5,7 @@ import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openStore } from "../../src/store/open.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
+import { costOfLiveTasks } from "../helpers/create-cost.ts";
 import { writeEmptyDatabase } from "../helpers/empty-database.ts";
 import { Bench, done, leaseMs, ttlMs } from "../store-suite/cases/bench.ts";
 import { exerciseStore } from "../store-suite/store-suite.ts";
@@ -75,5 +76,11 @@ test("large results are removed a few at a time, however few they are", async ()
   expect(await sweep).toBe(12);
   expect(seen.size).toBeGreaterThan(3);
   witness.close();
+  await store.close();
+});
+
+test("create takes at most 1.5 times as long with 10,000 live tasks as with none", async () => {
+  const store = await openStore(path.join(folder, "many.db"), { clock: new FakeClock() });
+  expect(await costOfLiveTasks(store)).toBeLessThan(1.5);
   await store.close();
 });

@@ -12,7 +12,7 @@ import { type DeferralRules, defaultDeferral } from "../../src/task/deferral.ts"
 import { openQuestions, type Task, type TaskQuestion } from "../../src/task/task.ts";
 import { Worker } from "../../src/task/worker.ts";
 import { openEngine } from "../helpers/engine.ts";
-import { FakeClock } from "../helpers/fake-clock.ts";
+import { FakeClock, settled } from "../helpers/fake-clock.ts";
 import { moving, turns } from "../helpers/in-memory.ts";
 
 const caller = "ada";
@@ -1027,7 +1027,7 @@ describe("a caller has a bounded number of calls running", () => {
 
   test("what is handed out late is not lost, though there are as many tasks as there may be, and counts until it has ended", async () => {
     const { command, runs } = held();
-    const { engine, start, pass, door } = setUp(command);
+    const { clock, engine, start, pass, door } = setUp(command);
     const calls: Waiting[] = [];
     for (let n = 0; n < most; n++) calls.push(await start(door(), { caller, isNew: true, limit: hard(5) }));
     const entry = { command, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
@@ -1041,7 +1041,7 @@ describe("a caller has a bounded number of calls running", () => {
       { timeout: 50_000 },
     );
     expect((await start(door(), { caller, isNew: true })).error).toMatchObject({ message: tooMany });
-    await expect(create()).rejects.toThrow("the most there may be");
+    await expect(settled(clock, create(), 100)).rejects.toThrow("the most there may be");
     for (let ended = 0; ended < runs.length; ended++) {
       runs[ended]?.end();
       await turns();

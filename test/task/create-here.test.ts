@@ -4,17 +4,19 @@ import { MemoryStore } from "../../src/store/memory-store.ts";
 import { createHere, createOnRecord } from "../../src/task/create-here.ts";
 import { StoreDispatcher } from "../../src/task/dispatcher.ts";
 import { Engine } from "../../src/task/engine.ts";
+import { defaultLimits } from "../../src/task/limits.ts";
 import type { ClaimRequest } from "../../src/task/store.ts";
 import { Worker, type WorkerOptions } from "../../src/task/worker.ts";
 import { workerFacts } from "../helpers/engine.ts";
-import { FakeClock } from "../helpers/fake-clock.ts";
+import { FakeClock, settled } from "../helpers/fake-clock.ts";
 import { turns } from "../helpers/in-memory.ts";
 
 /** A worker for one command that goes on until it is told to end. */
 function setUp(options: Partial<WorkerOptions> = {}, store = new MemoryStore(new FakeClock())) {
-  const facts = workerFacts(store, new FakeClock());
+  const clock = new FakeClock();
+  const facts = workerFacts(store, clock);
   const { history } = facts;
-  const engine = new Engine({ ...facts, maxLive: 1 });
+  const engine = new Engine({ ...facts, limits: { ...defaultLimits, localTasks: 1 } });
   const ends: (() => void)[] = [];
   const command = defineCommand({
     summary: "x",
@@ -32,6 +34,7 @@ function setUp(options: Partial<WorkerOptions> = {}, store = new MemoryStore(new
     await store.close();
   });
   return {
+    clock,
     store,
     engine,
     worker,
@@ -103,7 +106,7 @@ test("while more than half of the places are free, a task begins at once whateve
 });
 
 test("a place that was kept for a task that is refused is free again", async () => {
-  const { worker, make } = setUp({ concurrency: 3 });
+  const { clock, worker, make } = setUp({ concurrency: 3 });
   worker.start();
   await turns();
   const free = () => {
@@ -114,7 +117,7 @@ test("a place that was kept for a task that is refused is free again", async () 
   expect(free()).toBe(3);
   await make();
   expect(free()).toBe(2);
-  await expect(make()).rejects.toThrow("There are 1 tasks");
+  await expect(settled(clock, make(), 100)).rejects.toThrow("There are 1 live tasks");
   expect(free()).toBe(2);
 });
 

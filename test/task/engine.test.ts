@@ -7,9 +7,11 @@ import { MemoryStore } from "../../src/store/memory-store.ts";
 import { openStore, type Store } from "../../src/store/open.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
+import { defaultLimits } from "../../src/task/limits.ts";
 import { isTerminal, openQuestions, type Task } from "../../src/task/task.ts";
 import { Worker, type WorkerOptions } from "../../src/task/worker.ts";
 import { workerFacts } from "../helpers/engine.ts";
+import { FakeClock, pass, settled, turns } from "../helpers/fake-clock.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 
 describe.each([
@@ -111,15 +113,40 @@ describe.each([
   });
 
   test("one live task more than allowed is refused with the cure, others are not affected", async () => {
-    const small = new Engine({ store, history, clock: systemClock, log: silentLog, project: "p", maxLive: 2 });
+    const clock = new FakeClock();
+    const limits = { ...defaultLimits, localTasks: 2 };
+    const small = new Engine({ store, history, clock, log: silentLog, project: "p", limits });
     const make = (caller: string, a: number) =>
       small.create({ entry: entryOf(add), input: { a }, caller, reason: "test" });
     await make("ada", 1);
     await make("ada", 2);
-    await expect(make("ada", 3)).rejects.toThrow(
-      "There are 2 tasks of yours already, the most there may be; wait for one to end, or cancel one.",
+    const begin = clock.now();
+    await expect(settled(clock, make("ada", 3), 100)).rejects.toThrow(
+      "There are 2 live tasks of yours already, the most there may be (setting `limits.localTasks`); wait for one to end, or cancel one.",
     );
+    expect(clock.now() - begin).toBe(5_000);
     await expect(make("bob", 3)).resolves.toBeDefined();
+  });
+
+  test("a create at the limit waits for a task to end; of many, one at a time asks the store again", async () => {
+    const clock = new FakeClock();
+    const limits = { ...defaultLimits, localTasks: 2 };
+    const small = new Engine({ store, history, clock, log: silentLog, project: "p", limits });
+    const make = (a: number) => small.create({ entry: entryOf(add), input: { a }, caller: "ada", reason: "test" });
+    const first = await make(1);
+    const second = await make(2);
+    const waiting = Array.from({ length: 20 }, (_, n) => make(10 + n));
+    const results = Promise.allSettled(waiting);
+    await turns();
+    const creates = vi.spyOn(store, "create");
+    await pass(clock, 1_000);
+    expect(creates.mock.calls.length).toBeLessThan(15);
+    for (const { task } of [first, second]) await small.cancel("ada", task.taskId);
+    await pass(clock, 6_000);
+    const kinds = (await results).map(({ status }) => status);
+    expect(kinds.filter((kind) => kind === "fulfilled")).toHaveLength(2);
+    expect(creates.mock.calls.length).toBeLessThan(100);
+    creates.mockRestore();
   });
 
   test("callers who cannot be told apart fill no disk: their input, their results' time and what is kept of them have bounds", async () => {
@@ -137,10 +164,13 @@ describe.each([
   });
 
   test("callers who cannot be told apart do not read that others' tasks are theirs", async () => {
-    const small = new Engine({ store, history, clock: systemClock, log: silentLog, project: "p", maxLive: 0 });
-    await expect(
-      small.create({ entry: entryOf(add), input: { a: 1 }, caller: "anonymous", reason: "test" }),
-    ).rejects.toThrow("There are 0 tasks of callers without a credential already");
+    const clock = new FakeClock();
+    const limits = { ...defaultLimits, anonymousTasks: 0 };
+    const small = new Engine({ store, history, clock, log: silentLog, project: "p", limits });
+    const created = small.create({ entry: entryOf(add), input: { a: 1 }, caller: "anonymous", reason: "test" });
+    await expect(settled(clock, created, 100)).rejects.toThrow(
+      "There are 0 live tasks of callers without a credential already, the most there may be (setting `limits.anonymousTasks`)",
+    );
   });
 
   test("cancel is final: the worker is told, its late result is refused", async () => {

@@ -18,7 +18,6 @@ function setUp() {
     clock,
     log: silentLog,
     project: "p",
-    maxLive: 2_000,
   });
   onTestFinished(() => store.close());
   const command = defineCommand({ summary: "x", run: () => ({}) });

@@ -31,7 +31,7 @@ function setUp(concurrency?: number) {
     path: [name],
     file: "",
   });
-  const { store, history, engine, facts } = openEngine(clock, { maxLive: 1_000 });
+  const { store, history, engine, facts } = openEngine(clock);
   const worker = new Worker({ ...facts, find, ...(concurrency !== undefined && { concurrency }) });
   worker.start();
   onTestFinished(async () => {

@@ -2,6 +2,7 @@ import { createId } from "../../ids.ts";
 import type { Created, CreateOptions } from "../../task/store.ts";
 import type { NewTask, Task } from "../../task/task.ts";
 import { begin } from "../../task/transitions.ts";
+import { LiveCounts } from "../live-counts.ts";
 import type { Database, Query } from "./database.ts";
 import { Gathered } from "./gathered.ts";
 import { fromNewTask, type NewRow, type PostgresRow, toGiven, toTask } from "./task-rows.ts";
@@ -20,7 +21,8 @@ interface Wanted extends NewRow {
   readonly claim_id: string | null;
   readonly joins_equal: boolean;
   readonly max_live: number;
-  readonly max_waiting: number;
+  readonly known_unfinished: number | null;
+  readonly known_number: number | null;
   readonly keep_count: number | null;
   readonly keep_bytes: number | null;
 }
@@ -34,6 +36,9 @@ interface Answered {
   readonly live: number;
   readonly at: number;
   readonly forgotten: readonly string[];
+  /** The caller's unfinished tasks and the highest task number; null where they were not counted. */
+  readonly unfinished: number | null;
+  readonly last_number: number | null;
 }
 
 /** Who makes one for the same caller elsewhere is done in a moment, mostly. */
@@ -44,6 +49,7 @@ const maxBusyMs = 500;
 export class Creating {
   readonly #database: Database;
   readonly #unsettled: UnsettledClaims;
+  readonly #liveCounts = new LiveCounts();
   readonly #gathered: Gathered<Wanted, Answered | Task>;
 
   constructor(database: Database, unsettled: UnsettledClaims) {
@@ -65,13 +71,15 @@ export class Creating {
     if (fresh.isCall && claim === undefined)
       throw new Error("A call is journalled by whoever runs it, so it needs a claim.");
     const claimId = claim === undefined ? null : createId();
+    const known = this.#liveCounts.get(fresh.caller);
     const wanted = {
       ...fromNewTask(fresh, claim),
       input: JSON.stringify(fresh.input ?? {}),
       claim_id: claimId,
       joins_equal: options.joinsEqual,
       max_live: toLimit(options.maxLive),
-      max_waiting: toLimit(options.maxWaiting),
+      known_unfinished: known?.unfinished ?? null,
+      known_number: known?.lastNumber ?? null,
       keep_count: keeps === undefined ? null : toLimit(keeps.count),
       keep_bytes: keeps === undefined ? null : toLimit(keeps.bytes),
     };
@@ -96,7 +104,8 @@ export class Creating {
     for (;;) {
       const answered = await this.#ask(wanted, since);
       if ("taskId" in answered) return { created: { kind: "created", task: answered }, forgotten: [] };
-      const { kind, id, live, at, forgotten } = answered;
+      const { kind, id, live, at, forgotten, unfinished, last_number: lastNumber } = answered;
+      if (unfinished !== null && lastNumber !== null) this.#liveCounts.note(fresh.caller, { unfinished, lastNumber });
       if (kind === "busy") {
         await this.#database.sleep(busyMs);
         continue;
@@ -106,12 +115,12 @@ export class Creating {
         const task = begin({ ...fresh, environment, input: JSON.parse(wanted.input) }, at, claim);
         return { created: { kind: "created", task }, forgotten };
       }
-      if (kind === "full" && id === null) return { created: { kind, live }, forgotten };
+      if (kind === "full") return { created: { kind, live }, forgotten };
       const [found] = await this.#database.insist((query) => query<PostgresRow>("find", { taskId: id }));
       // What was there instead may have gone away in that instant.
       if (found === undefined) continue;
       const task = toTask(found);
-      return { created: kind === "full" ? { kind, live, oldest: task } : { kind, task }, forgotten };
+      return { created: { kind, task }, forgotten };
     }
   }
 }

@@ -7,9 +7,10 @@ import { sessions } from "./migrations/002-sessions.ts";
 import { indexes } from "./migrations/003-indexes.ts";
 import { manyAtOnce } from "./migrations/004-many-at-once.ts";
 import { workers } from "./migrations/005-workers.ts";
+import { limits } from "./migrations/006-limits.ts";
 import { unavailable } from "./trouble.ts";
 
-const migrations = { statements: [tasks, sessions, indexes, manyAtOnce, workers] };
+const migrations = { statements: [tasks, sessions, indexes, manyAtOnce, workers, limits] };
 /** What this program brings every schema to. */
 export const knownVersion = migrations.statements.length;
 /** What is made of a large table takes its time, and so do others who do so already. */

@@ -61,13 +61,14 @@ const giveUpOutcome = "case when is_call then :call when is_safe then :crashed e
 const statements = {
   now: `select ${now} as now`,
 
-  create: "select * from SCHEMA.create_tasks(:given::json)",
+  create: "select * from SCHEMA.create_limited_tasks(:given::json)",
   wasCreated: `select ${whole} where ${own}`,
 
   find: `select ${whole} where task_id = :taskId`,
   /** The sum keeps the planner from walking through all of the caller's in their order. */
   findEqual: `select ${whole} where caller = :caller and project = :project and digest = :digest and ${live} and not is_call and ${fits} order by number + 0 limit 1`,
   get: `select ${whole} where ${own} and (expires_at is null or expires_at > ${now})`,
+  countWaiting: `select count(*)::int as waiting from (select 1 from SCHEMA.tasks where (caller || '') = :caller and status = 'input_required' limit :most) as found`,
   /** Each is looked up by itself, whatever the planner knows. Of a large one the row alone: those who wait for others need not wait for it. */
   getSome: `
     select asked.place, found.* from json_to_recordset(:given::json) as asked (place integer, caller text, task_id text)

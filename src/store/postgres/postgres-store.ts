@@ -166,6 +166,11 @@ export class PostgresStore implements TaskStore {
     return asked;
   }
 
+  async countWaiting({ caller }: CallerScope, most: number): Promise<number> {
+    const [row] = await this.#database.insist((query) => query<{ waiting: number }>("countWaiting", { caller, most }));
+    return row?.waiting ?? 0;
+  }
+
   async settle(claim: Claim, outcome: TaskOutcome): Promise<boolean> {
     const statusMessage = outcome.ending === "completed" ? null : outcome.message;
     const json = JSON.stringify(outcome);

@@ -26,6 +26,7 @@ import {
 } from "../../task/task.ts";
 import { begin, cancelledOutcome, lapsedMessage } from "../../task/transitions.ts";
 import { Listeners } from "../listeners.ts";
+import { type LiveCount, LiveCounts } from "../live-counts.ts";
 import { LocalClock } from "../local-clock.ts";
 import { ChangesElsewhere } from "./changes-elsewhere.ts";
 import { claimRow } from "./claim-row.ts";
@@ -45,6 +46,7 @@ import { TaskFile } from "./task-file.ts";
 
 /** Tasks in one SQLite file, shared by as many processes as like. */
 export class SqliteStore implements TaskStore {
+  readonly #liveCounts = new LiveCounts();
   readonly #file: TaskFile;
   readonly #clock: Clock;
   readonly #log: Logger;
@@ -82,8 +84,13 @@ export class SqliteStore implements TaskStore {
   async create(fresh: NewTask, options: CreateOptions): Promise<Created> {
     const task = prepareTask(this.#file, begin(fresh, this.now(), options.claim));
     let forgotten: readonly string[] = [];
+    let counted: LiveCount | undefined;
     const make = (): Created => {
-      const instead = insteadOf(this.#file, fresh, options, this.now());
+      const instead = insteadOf(this.#file, fresh, options, {
+        now: this.now(),
+        counts: this.#liveCounts,
+        onCount: (count) => (counted = count),
+      });
       if (instead !== undefined) return instead;
       forgotten =
         options.keeps === undefined ? [] : this.#file.ids("forgetFirst", { caller: fresh.caller, ...options.keeps });
@@ -91,6 +98,7 @@ export class SqliteStore implements TaskStore {
     };
     const write = () => this.#file.transaction(make);
     const created = await (fresh.isCall ? this.#file.quickly(write) : this.#file.durably(write));
+    if (counted !== undefined) this.#liveCounts.note(fresh.caller, counted);
     if (created.kind === "created") {
       for (const taskId of forgotten) this.#changed(taskId);
       this.#changed(fresh.taskId, options.claim === undefined);
@@ -100,6 +108,12 @@ export class SqliteStore implements TaskStore {
 
   async get(scope: CallerScope, taskId: string): Promise<Task | undefined> {
     return await this.#file.read(() => this.#file.task("get", { caller: scope.caller, now: this.now(), taskId }));
+  }
+
+  async countWaiting({ caller }: CallerScope, most: number): Promise<number> {
+    return await this.#file.read(
+      () => this.#file.first<{ waiting: number }>("countWaiting", { caller, most })?.waiting ?? 0,
+    );
   }
 
   async list(scope: CallerScope, filter: ListFilter): Promise<TaskPage> {

@@ -57,9 +57,9 @@ export const statements = {
   findEqual: `select ${whole} from tasks where caller = :caller and project = :project and digest = :digest and ${live} and is_call = 0 and ${fits} order by number limit 1`,
   liveCommands: `select distinct project, command from tasks where ${live} and is_call = 0`,
   dataVersion: "pragma data_version",
-  countLive: `select count(*) as live from (select 1 from tasks where caller = :caller and ${live} and is_call = 0 and status <> 'input_required' limit +:maxLive)`,
-  countWaiting: `select count(*) as live from (select 1 from tasks where caller = :caller and ${live} and is_call = 0 and status = 'input_required' limit +:maxWaiting)`,
-  oldestWaiting: `select * from tasks indexed by tasks_unfinished where caller = :caller and ${live} and is_call = 0 and status = 'input_required' order by number limit 1`,
+  lastNumber: "select max(number) as number from tasks",
+  countLive: `select count(*) as unfinished, total(is_call = 0 and status <> 'input_required') as live from tasks indexed by tasks_unfinished where caller = :caller and ${live}`,
+  countWaiting: `select count(*) as waiting from (select 1 from tasks indexed by tasks_unfinished where caller = :caller and ${live} and status = 'input_required' limit +:most)`,
 
   get: `select ${whole} from tasks where task_id = :taskId and caller = :caller and (expires_at is null or expires_at > :now)`,
 

@@ -91,23 +91,30 @@ export const askingCases: readonly StoreCase[] = [
     },
   ),
 
+  onStore("create: what waits for an answer is not counted, and counts again with its answer", async (bench) => {
+    const [first, second] = [await bench.begin(), await bench.begin()];
+    const options = { joinsEqual: false, maxLive: 2 };
+    const create = async () => (await bench.store.create(bench.fresh(), options)).kind;
+    assert.equal(await create(), "full");
+    const asked = await bench.store.ask(first, question);
+    await bench.store.ask(second, question);
+    assert.deepEqual([await create(), await create(), await create()], ["created", "created", "full"]);
+    await bench.store.cancel(bench.scope(), (await bench.make({ caller: "bob" })).taskId, "Not Ada's.");
+    assert.equal(await create(), "full");
+    assert.equal(await bench.store.answer(bench.scope(), first.taskId, asked?.key ?? "", accepted), true);
+    await bench.store.settle(first, done);
+    assert.equal(await create(), "full");
+  }),
+
   onStore(
-    "create: what waits for an answer is counted apart, and the oldest is named when there are too many",
+    "countWaiting: how many of a caller's tasks wait for an answer, up to the number asked for",
     async (bench) => {
-      const [first, second] = [await bench.begin(), await bench.begin()];
-      const options = { joinsEqual: false, maxLive: 2, maxWaiting: 2 };
-      assert.equal((await bench.store.create(bench.fresh(), options)).kind, "full");
-      for (const claim of [first, second]) await bench.store.ask(claim, question);
-      const full = await bench.store.create(bench.fresh(), options);
-      assert.ok(full.kind === "full");
-      assert.deepEqual([full.live, full.oldest?.taskId], [2, first.taskId]);
-      assert.equal((await bench.store.create(bench.fresh({ caller: "bob" }), options)).kind, "created");
-      await bench.store.cancel(bench.scope(), first.taskId, "Enough.");
-      assert.equal((await bench.store.create(bench.fresh(), options)).kind, "created");
-      assert.equal((await bench.store.create(bench.fresh(), options)).kind, "created");
-      const again = await bench.store.create(bench.fresh(), options);
-      assert.ok(again.kind === "full");
-      assert.equal(again.oldest, undefined);
+      for (const _ of [1, 2, 3]) await bench.store.ask(await bench.begin(), question);
+      await bench.store.ask(await bench.begin({ caller: "bob" }), question);
+      await bench.begin();
+      const count = (caller: string, most: number) => bench.store.countWaiting(bench.scope(caller), most);
+      assert.deepEqual([await count("ada", 10), await count("ada", 2), await count("bob", 10)], [3, 2, 1]);
+      assert.equal(await count("eve", 10), 0);
     },
   ),
 
