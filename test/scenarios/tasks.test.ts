@@ -2,6 +2,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { runCli, startCli } from "../helpers/cli.ts";
+import { holdTimer } from "../helpers/hold-timer.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { waitFor } from "../helpers/wait-for.ts";
 
@@ -164,9 +165,12 @@ describe("a command as a task", () => {
 
   test("`tasks cancel` stops the command, and is final", async () => {
     const { meanwhile, noted } = project();
+    // A worker polls the store of other processes once a second.
+    const poll = holdTimer(1_000);
     const id = (await meanwhile("work", "hold", "--detach", "--quiet")).stdout.trim();
     await noted("started");
     expect(await meanwhile("tasks", "cancel", id)).toMatchObject({ code: 0, stderr: "✓ Cancelled work_hold\n" });
+    poll();
     await noted("stopped");
     expect(await meanwhile("tasks", "cancel", id)).toMatchObject({
       code: 1,
