@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { existsSync, mkdirSync, realpathSync, symlinkSync } from "node:fs";
+import { mkdirSync, realpathSync, symlinkSync } from "node:fs";
 import path from "node:path";
 import { type CliOptions, prepareProgram } from "../../src/embed/create-cli.ts";
 import { packageFolder } from "../../src/paths.ts";
@@ -82,10 +82,6 @@ export class OwnProgramHere {
       this.#daemons ??= new DaemonHomeHere({ home: this.home, cwd: this.cwd, env: this.#env });
       return await this.#daemons.connect({ words: [] });
     });
-  }
-
-  has(name: string): boolean {
-    return existsSync(path.join(this.cwd, name));
   }
 
   get #env(): Record<string, string> {

@@ -1,6 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, symlinkSync } from "node:fs";
+import { mkdirSync, symlinkSync } from "node:fs";
 import path from "node:path";
 import { onTestFinished } from "vitest";
 import { killDaemons, killWorkers } from "./daemon.ts";
@@ -86,10 +86,6 @@ await createCli({ name: "${name}", version: "1.2.0", commands, ${options} }).run
     onTestFinished(() => client.close());
     await client.begin();
     return client;
-  }
-
-  has(name: string): boolean {
-    return existsSync(path.join(this.cwd, name));
   }
 }
 

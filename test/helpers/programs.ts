@@ -23,10 +23,10 @@ export interface ProgramContext {
   readonly signals: EventEmitter;
   /** Aborted when the run has ended. The program then stops whatever it still does. */
   readonly ended: AbortSignal;
-  exit(code: number): void;
+  readonly exit: (code: number) => void;
   /** To the parent, of a program that was forked. */
-  send(message: unknown): void;
-  onMessage(listener: (message: unknown) => void): void;
+  readonly send: (message: unknown) => void;
+  readonly onMessage: (listener: (message: unknown) => void) => void;
 }
 
 export type Program = (context: ProgramContext) => unknown;
@@ -38,18 +38,21 @@ const pipeBytes = 64 * 1024;
 /** Higher than any process ID of Linux, macOS or Windows that a test meets. */
 let nextPid = 1_500_000_000;
 
-/** Runs this program for every start of `node <script>`, for the rest of the file; returns the command line. */
+/** Runs this program for every start of `node <script>` from now on. Returns the command line. */
 export function programAt(script: string, program: Program): [node: string, script: string] {
   const file = path.resolve(script);
   programs.set(file, program);
   return [process.execPath, file];
 }
 
-/** A program of one test. */
+/** A program of one test. After the test its runs are ended. */
 export function ownProgram(program: Program): [node: string, script: string] {
-  const script = `/no/such/folder/${nextPid++}.mjs`;
-  cleanUp(() => programs.delete(script));
-  return programAt(script, program);
+  const [node, script] = programAt(`/no/such/folder/${nextPid++}.mjs`, program);
+  cleanUp(() => {
+    programs.delete(script);
+    for (const run of running.values()) if (run.program === program) run.kill("SIGKILL");
+  });
+  return [node, script];
 }
 
 /** True for a run that has not ended. */
@@ -57,6 +60,7 @@ export const isRunningHere = (pid: number) => running.has(pid);
 
 /** A run, as its parent sees it. */
 class ChildHere extends EventEmitter {
+  readonly program: Program;
   readonly pid = nextPid++;
   readonly stdin = new PassThrough();
   readonly stdout = new PassThrough();
@@ -71,6 +75,7 @@ class ChildHere extends EventEmitter {
 
   constructor(program: Program, argv: readonly string[], { env = process.env, cwd = process.cwd() }: SpawnOptions) {
     super();
+    this.program = program;
     running.set(this.pid, this);
     this.stdin.on("error", () => undefined);
     const context: ProgramContext = {
