@@ -3,7 +3,6 @@ import { availableParallelism } from "node:os";
 import path from "node:path";
 import { getHeapStatistics } from "node:v8";
 import { type Clock, systemClock } from "../clock.ts";
-import { ownCommand } from "../diagnose/diagnose-command.ts";
 import { messageOf } from "../errors.ts";
 import { type Logger, silentLog } from "../log.ts";
 import { packageFolder } from "../paths.ts";
@@ -65,7 +64,23 @@ export async function openTasks(settings: Settings | HomelessSettings, options: 
     ...(settings.home !== undefined && { concurrency: settings.concurrency, worksHere: settings.worksHere }),
     ...(options.startsChildren !== false && createIsolations(clock, log)),
   });
-  return { ...tasks, createWorker: (find, load) => tasks.createWorker((name) => find(name) ?? ownCommand(name), load) };
+  return { ...tasks, createWorker: (find, load) => tasks.createWorker(...withOwnCommands(find, load)) };
+}
+
+/** Adds the commands of ours that run as tasks. They are loaded with the first task that no other command is known for. */
+function withOwnCommands(...[find, load]: Parameters<Tasks["createWorker"]>): Parameters<Tasks["createWorker"]> {
+  let ownCommand: typeof find = () => undefined;
+  const loadOwn = async () => {
+    ownCommand = (await import("../diagnose/diagnose-command.ts")).ownCommand;
+  };
+  return [
+    (name) => find(name) ?? ownCommand(name),
+    (name) => {
+      const loading = load?.(name);
+      if (find(name) !== undefined) return loading;
+      return Promise.resolve(loading).then(() => (find(name) === undefined ? loadOwn() : undefined));
+    },
+  ];
 }
 
 /** Who hands out the tasks: what the settings name, else BullMQ in a database that is shared, where it is installed. */

@@ -1,4 +1,4 @@
-import { Worker as Thread } from "node:worker_threads";
+import { createRequire } from "node:module";
 import { messageOf } from "../errors.ts";
 import type { Logger } from "../log.ts";
 
@@ -7,6 +7,11 @@ import type { Logger } from "../log.ts";
  * returned stops it, and resolves when it has ended. `leases` go from thread to thread in memory, never as an argument.
  */
 export function startLeaseThread(entry: URL, leases: object, log: Logger): () => Promise<void> {
+  // Loaded here, because most processes answer their first call before they have a lease; and without waiting, because
+  // a command may block the event loop next.
+  const { Worker: Thread } = createRequire(import.meta.url)(
+    "node:worker_threads",
+  ) as typeof import("node:worker_threads");
   const thread = new Thread(entry, { workerData: leases, stdout: true });
   thread.unref();
   // Silence would look like health until the first lease has run out.
