@@ -1,13 +1,13 @@
 import { existsSync, realpathSync } from "node:fs";
 import * as nodeModule from "node:module";
 import path from "node:path";
+import { versions } from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { nodeVersion } from "../system/system.ts";
 
 const { registerHooks } = nodeModule;
 // An import of what a Node does not have would fail before a word of ours is said.
 if (registerHooks === undefined)
-  throw new Error(`Meanwhile needs Node 22.18 or newer, and this is Node ${nodeVersion}; install a newer one.`);
+  throw new Error(`Meanwhile needs Node 22.18 or newer, and this is Node ${versions.node}; install a newer one.`);
 
 /**
  * Loads authors' modules: TypeScript as it is, again after a change, and from folders without node_modules.

@@ -87,7 +87,3 @@ export interface OwnSocket {
 /** The system that this process runs on. */
 export const system: System =
   process.platform === "win32" ? createWindows() : process.platform === "darwin" ? createDarwin() : createLinux();
-
-/** `import … from "node:process"` loads every part of Node that `process` leads to, which takes 4 ms at each start. */
-export const { nextTick } = process;
-export const nodeVersion = process.versions.node;

@@ -1,7 +1,7 @@
+import { nextTick } from "node:process";
 import type { Writable } from "node:stream";
 import type { Clock } from "../clock.ts";
 import { weigh } from "../mcp/outbound.ts";
-import { nextTick } from "../system/system.ts";
 import { type Message, writeAnything } from "../wire/message.ts";
 import { partBytes, unread } from "./door-limits.ts";
 

@@ -31,7 +31,7 @@ const table: Record<string, readonly string[] | "*"> = {
   store: ["command", "task", "system", "errors.ts", "clock.ts", "ids.ts", "log.ts", "paths.ts", "failpoint.ts"],
   testing: ["command", "task", "store", "project", "paths.ts", "clock.ts", "ids.ts", "errors.ts", "log.ts"],
   mcp: ["wire", "completion", "command", "task", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
-  transport: ["mcp", "command", "errors.ts", "clock.ts", "ids.ts", "wire", "log.ts", "system"],
+  transport: ["mcp", "command", "errors.ts", "clock.ts", "ids.ts", "wire", "log.ts"],
   daemon: ["system", "gateway", "paths.ts", "errors.ts", "clock.ts", "wire", "log.ts"],
   "daemon/front.ts": ["daemon", "project", "system", "paths.ts", "errors.ts", "screen"],
   "daemon/daemon.ts": "*",
