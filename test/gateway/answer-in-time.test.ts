@@ -1,12 +1,10 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, test } from "vitest";
-import { openRuntime } from "../../src/runtime/runtime.ts";
-import { loadSettings } from "../../src/settings/settings.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { cleanUp, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { moving, turns } from "../helpers/in-memory.ts";
-import { openDoors } from "../helpers/in-process.ts";
+import { openServer } from "../helpers/server.ts";
 import { handleOf, overStreams, WireClient, type WireOptions } from "../helpers/wire.ts";
 
 /** A host that gives up after 30 s, so a handle is due 22.5 s after the request has arrived. */
@@ -66,12 +64,10 @@ async function answerTo<T>(clock: FakeClock, answer: Promise<T>): Promise<{ resu
 async function wrapSlow() {
   const clock = new FakeClock();
   const upstream = await startUpstream();
-  const [home, cwd] = [temporaryFolder(), temporaryFolder()];
+  const home = temporaryFolder();
   writeFiles(home, { "config.json": JSON.stringify({ hosts: { "my-host": { limitSeconds: limitMs / 1_000 } } }) });
-  const flags = { wrap: { upstreams: { theirs: { url: upstream.url } } }, port: 0 };
-  const settings = await loadSettings({ cwd, env: { ...process.env, MEANWHILE_HOME: home }, flags });
-  const runtime = await openRuntime(settings, { clock });
-  const openPipes = openDoors(runtime, cwd);
+  const wrap = { upstreams: { theirs: { url: upstream.url } } };
+  const { openPipes } = await openServer({ in: "memory", wrap, store: "sqlite", home, clock });
   const connect = (revision: WireOptions["revision"]) => {
     const { stdin, stdout, close } = openPipes();
     cleanUp(close);

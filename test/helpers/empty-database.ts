@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { openStore } from "../../src/store/open.ts";
@@ -7,7 +7,9 @@ let bytes: Promise<Buffer> | undefined;
 
 /** Writes an SQLite file of the present schema without tasks, unless the file exists: all migrations take 20 ms. */
 export async function writeEmptyDatabase(file: string): Promise<void> {
-  if (!existsSync(file)) writeFileSync(file, await (bytes ??= createBytes()), { mode: 0o600 });
+  if (existsSync(file)) return;
+  mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+  writeFileSync(file, await (bytes ??= createBytes()), { mode: 0o600 });
 }
 
 async function createBytes(): Promise<Buffer> {

@@ -1,15 +1,10 @@
 import { spawn } from "node:child_process";
 import path from "node:path";
-import { silentLog } from "../../src/log.ts";
 import type { UpstreamConfig } from "../../src/project/upstream-config.ts";
-import { openRuntime } from "../../src/runtime/runtime.ts";
-import { serveRuntimeOverHttp } from "../../src/serve.ts";
-import { loadSettings } from "../../src/settings/settings.ts";
 import { type SdkEra, serveSdk } from "../fixtures/gateway/sdk-server.ts";
 import { cleanUp, temporaryFolder, writeFiles } from "./home.ts";
-import { openDoors } from "./in-process.ts";
-import type { Pipes } from "./server.ts";
-import { overHttp, overPipes, overStreams, WireClient, type WireOptions } from "./wire.ts";
+import { openServer, type Pipes } from "./server.ts";
+import { overHttp, overPipes, WireClient, type WireOptions } from "./wire.ts";
 
 /** `meanwhile wrap` in this process, in front of one server, with a door to each transport. */
 export interface GatewayHere {
@@ -26,24 +21,14 @@ export async function wrapHere(
   config: object = {},
   others: Readonly<Record<string, UpstreamConfig>> = {},
 ): Promise<GatewayHere> {
-  const [home, cwd] = [temporaryFolder(), temporaryFolder()];
-  writeFiles(home, { "config.json": JSON.stringify(config) });
-  const flags = { wrap: { upstreams: { theirs: upstream, ...others } }, port: 0, allowAnonymous: true };
-  const settings = await loadSettings({ cwd, env: { ...process.env, MEANWHILE_HOME: home }, flags });
-  const runtime = await openRuntime(settings, { log: silentLog });
-  const door = await serveRuntimeOverHttp(runtime);
-  await runtime.tasks.start();
-  cleanUp(() => door.close());
-  const openPipes = openDoors(runtime, cwd);
+  const home = writeFiles(temporaryFolder(), { "config.json": JSON.stringify(config) });
+  const wrap = { upstreams: { theirs: upstream, ...others } };
+  const server = await openServer({ in: "http", wrap, store: "sqlite", home });
   return {
-    url: door.url,
-    pids: () => runtime.upstreams?.statuses().flatMap(({ pids }) => pids) ?? [],
-    openPipes,
-    async connect(way, options) {
-      if (way === "http") return await connectUrl(door.url, options);
-      const { stdin, stdout, close } = openPipes();
-      return await begin(new WireClient(overStreams(stdin, stdout, close), options));
-    },
+    url: await server.url(),
+    pids: () => server.runtime.upstreams?.statuses().flatMap(({ pids }) => pids) ?? [],
+    openPipes: server.openPipes,
+    connect: (over, options) => server.client(options, { over, isAnonymous: true }),
   };
 }
 

@@ -1,7 +1,7 @@
 import path from "node:path";
 import { cleanUp, temporaryFolder, writeFiles } from "./home.ts";
-import { serveHttpHere } from "./in-process.ts";
 import { startHttp } from "./meanwhile.ts";
+import { openServer } from "./server.ts";
 import { overHttp, WireClient, type WireOptions } from "./wire.ts";
 
 /** Several servers on one store, each with a home of its own; the operator has given all of them the same token. */
@@ -25,8 +25,9 @@ interface NodesPlace {
 /** Nodes in this process. */
 export async function serveNodesHere(count: number, env: Record<string, string> = {}): Promise<readonly string[]> {
   const { cwd, env: shared } = createPlace(env);
-  const open = () => serveHttpHere(words, { cwd, env: { ...shared, MEANWHILE_HOME: createHome() } });
-  return await Promise.all(Array.from({ length: count }, async () => (await open()).url));
+  const open = () =>
+    openServer({ in: "http", commands: folders, store: "sqlite", cwd, home: createHome(), env: shared });
+  return await Promise.all(Array.from({ length: count }, async () => await (await open()).url()));
 }
 
 interface NodesOptions {

@@ -10,6 +10,7 @@ import type { CommandSource } from "../../src/command/source.ts";
 import { type Logger, silentLog } from "../../src/log.ts";
 import { packageFolder } from "../../src/paths.ts";
 import { openServedFolders } from "../../src/project/project-commands.ts";
+import type { Wrap } from "../../src/project/wrap.ts";
 import { readToken } from "../../src/runtime/home-token.ts";
 import { openRuntime, type Runtime } from "../../src/runtime/runtime.ts";
 import { serveStreams } from "../../src/serve.ts";
@@ -55,6 +56,10 @@ export interface LocalOptions extends ServerOptions {
   readonly store?: Store | "sqlite";
   /** See `RuntimeParts`. Default: true for clients over stdio, unless the clock is a test's: loading takes real time. */
   readonly loadsLate?: boolean;
+  /** The commands of the project's folder in place of `commands`, without the bundled ones or with them. */
+  readonly projectCommands?: "alone" | "with bundled";
+  /** What `meanwhile wrap` gets, in place of `commands`. */
+  readonly wrap?: Wrap;
   /** In place of what the config and the environment say. */
   readonly settings?: Partial<Settings>;
   readonly log?: Logger;
@@ -180,11 +185,12 @@ async function openLocal(options: LocalOptions & Folders, usual: Transport): Pro
     ...(await loadSettings({
       cwd,
       env: { ...process.env, MEANWHILE_HOME: home, ...env },
-      flags: { commands: foldersOf(options), bundled: false, allowAnonymous: true, port: 0 },
+      flags: { ...commandFlags(options), allowAnonymous: true, port: 0 },
     })),
     ...options.settings,
   };
-  if (store === "sqlite") await writeEmptyDatabase(path.join(home, "tasks.db"));
+  const file = path.join(home, "tasks.db");
+  if (store === "sqlite" && settings.store === file) await writeEmptyDatabase(file);
   const runtime = await openRuntime(settings, {
     log: options.log ?? silentLog,
     loadsLate: options.loadsLate ?? (usual === "stdio" && clock === undefined),
@@ -345,11 +351,18 @@ function foldersOf({ commands = [] }: ServerOptions): readonly string[] {
 const catalogs = new Map<string, Promise<CommandSource>>();
 const repository = path.resolve(packageFolder);
 
+function commandFlags({ projectCommands, wrap, ...options }: LocalOptions) {
+  if (wrap !== undefined) return { wrap };
+  if (projectCommands === "with bundled") return {};
+  return { bundled: false, ...(projectCommands === undefined && { commands: foldersOf(options) }) };
+}
+
 /** Commands from code, or from the repository's own folders, loaded once. Other folders are loaded by the server. */
 async function sourcesOf(
-  { commands = {} }: ServerOptions,
+  { commands = {}, projectCommands, wrap }: LocalOptions,
   settings: Settings,
 ): Promise<{ readonly sources?: readonly CommandSource[] }> {
+  if (projectCommands !== undefined || wrap !== undefined) return {};
   const folders = foldersOf({ commands });
   if (folders.length === 0) return { sources: [toSource(commands as Readonly<Record<string, Command>>)] };
   if (!folders.every((folder) => path.resolve(folder).startsWith(`${repository}${path.sep}`))) return {};

@@ -2,9 +2,9 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { runCli } from "../helpers/cli.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { serveHttpHere } from "../helpers/in-process.ts";
 import { taskIdOf } from "../helpers/project.ts";
-import { type Message, overHttp, resultOf, WireClient } from "../helpers/wire.ts";
+import { openServer } from "../helpers/server.ts";
+import { type Message, resultOf, type WireOptions } from "../helpers/wire.ts";
 
 /** Names that a tool still answers to after a rename: over every door of MCP, and never in a list. */
 
@@ -35,9 +35,10 @@ const modern = {
 const served = shareAmongTests(async () => {
   const cwd = writeFiles(temporaryFolder(), { "commands/server/check.ts": check, "meanwhile.config.ts": byHand });
   const env = { MEANWHILE_AUTO_TASK_TOOLS: "diagnose_server_at", MEANWHILE_HOME: path.join(cwd, "home") };
-  const { url, token } = await serveHttpHere([], { cwd, env });
-  const connect = async (options: { revision: string; capabilities?: object }, isAnonymous = false) =>
-    await new WireClient(overHttp(url, isAnonymous ? {} : { token: token() }), options).begin();
+  const home = env.MEANWHILE_HOME;
+  const server = await openServer({ in: "http", projectCommands: "with bundled", store: "sqlite", cwd, home, env });
+  const connect = (options: WireOptions, isAnonymous = false) =>
+    server.client(options, { isAnonymous, hasNoStream: true });
   return {
     cwd,
     env,

@@ -4,9 +4,9 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { keys, runCli, startScreen } from "../helpers/cli.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { serveHttpHere } from "../helpers/in-process.ts";
 import { serveLines } from "../helpers/line-server.ts";
 import { passTimeQuickly } from "../helpers/quick-time.ts";
+import { openServer } from "../helpers/server.ts";
 import { waitFor } from "../helpers/wait-for.ts";
 
 /** `meanwhile call` at a terminal of 80 × 24. */
@@ -54,7 +54,10 @@ export default defineCommand({
 `;
 
 const served = shareAmongTests(() =>
-  serveHttpHere(["--no-bundled"], {
+  openServer({
+    in: "http",
+    projectCommands: "alone",
+    store: "sqlite",
     cwd: writeFiles(temporaryFolder(), {
       "commands/print/pages.ts": slow.replace("LONG", "true"),
       "commands/print/plain.ts": slow.replace("LONG", "false"),
@@ -64,7 +67,8 @@ const served = shareAmongTests(() =>
 );
 
 async function startServer() {
-  const { url, home } = await served();
+  const { home, ...server } = await served();
+  const url = await server.url();
   const file = path.join(home, `trace-${randomUUID()}`);
   const traces = () => (existsSync(file) ? readFileSync(file, "utf8") : "");
   return {

@@ -1,11 +1,17 @@
+import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { gate, kindOf, Project, taskIdOf } from "../helpers/project.ts";
-import type { CallOptions, Result, WireClient, WireOptions } from "../helpers/wire.ts";
+import { gate, kindOf, taskIdOf } from "../helpers/project.ts";
+import { openServer } from "../helpers/server.ts";
+import type { CallOptions, Result, WireClient } from "../helpers/wire.ts";
 
 /** `_meta["meanwhile/idempotencyKey"]`: one key, one call, one caller. */
 
 const [nov25, y26] = ["2025-11-25", "2026-07-28"] as const;
-const takesTasks = { extensions: { "io.modelcontextprotocol/tasks": {} } };
+const commands = ["deferral", "questions"].map((name) =>
+  path.resolve(import.meta.dirname, `../fixtures/${name}/commands`),
+);
+const http = { over: "http", hasNoStream: true } as const;
+const open = (env: Record<string, string> = {}) => openServer({ in: "memory", commands, env });
 const keyed = (key: string, more: object = {}): CallOptions => ({ meta: { "meanwhile/idempotencyKey": key, ...more } });
 const textsOf = ({ structuredContent }: Result) =>
   structuredContent?.messages.filter(({ type }) => type !== "success").map(({ text }) => text);
@@ -15,8 +21,8 @@ const jobsOf = async (client: WireClient) =>
 test.for([nov25, y26])(
   "a key of callers who cannot be told apart is nobody's: each gets a run of its own (%s)",
   async (revision) => {
-    const project = new Project();
-    const strangers = await Promise.all([1, 2].map(() => project.http({ revision, isAnonymous: true })));
+    const server = await open();
+    const strangers = await Promise.all([1, 2].map(() => server.client(revision, { ...http, isAnonymous: true })));
     const results = [];
     // The same call, and other ones that would have been given the first one's result.
     for (const text of ["a secret", "a secret", "something else"])
@@ -29,7 +35,7 @@ test.for([nov25, y26])(
     );
     for (const result of results) expect(textsOf(result)).toEqual([]);
     // Nor is it the local user's.
-    const known = await project.http({ revision });
+    const known = await server.client(revision, http);
     expect((await known.call("work_quick", { text: "mine" }, keyed("k"))).structuredContent?.data).toEqual({
       text: "mine",
       number: 7,
@@ -40,8 +46,8 @@ test.for([nov25, y26])(
 test.for([nov25, y26])(
   "a key that belongs to another call is refused by its name, and nothing is changed (%s)",
   async (revision) => {
-    const project = new Project();
-    const client = await project.http({ revision, capabilities: revision === y26 ? takesTasks : {} });
+    const server = await open();
+    const client = await server.client(revision === y26 ? "tasks-2026" : revision, http);
     const first = await client.call("work_quick", { text: "a" }, keyed("k"));
     expect(first.structuredContent?.data).toEqual({ text: "a", number: 1 });
     const jobs = await jobsOf(client);
@@ -77,7 +83,7 @@ describe("the note of a repeated call", () => {
   const repeated = /^This idempotency key started the run \d+ s ago; a fresh key starts another\.$/;
 
   test("says that its key has begun the run, and what starts another; and that is so", async () => {
-    const client = await new Project().http({ revision: nov25 });
+    const client = await (await open()).client(nov25, http);
     const first = await client.call("work_quick", { text: "a" }, keyed("k"));
     expect(textsOf(first)).toEqual([]);
     for (const options of [keyed("k"), keyed("k", { "meanwhile/new": true })]) {
@@ -91,7 +97,7 @@ describe("the note of a repeated call", () => {
   });
 
   test("says so for a task, too", async () => {
-    const client = await new Project().http({ revision: y26, capabilities: takesTasks });
+    const client = await (await open()).client("tasks-2026", http);
     const work = gate();
     const [first, again] = [
       await client.call("work_long", work.input, keyed("k")),
@@ -105,13 +111,12 @@ describe("the note of a repeated call", () => {
 });
 
 describe("where nothing may be deferred", () => {
-  const plain: WireOptions = { revision: nov25 };
   const settings = { MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP: "1" };
   const sentence =
     /«What is your name\?», and this client cannot show questions; run it in a terminal: meanwhile ask name/;
 
   test("a call with a key that asks something ends with a sentence, as it does without one", async () => {
-    const client = await new Project({}, settings).stdio(plain);
+    const client = await (await open(settings)).client(nov25);
     const works = [gate(), gate(), gate()] as const;
     const calls = [
       client.call("ask_name", works[0].input),
@@ -131,10 +136,7 @@ describe("where nothing may be deferred", () => {
   });
 
   test("MEANWHILE_AUTO_TASK=0: a command that runs only as a task is one all the same, for a client that takes tasks", async () => {
-    const client = await new Project({}, { MEANWHILE_AUTO_TASK: "0" }).stdio({
-      revision: y26,
-      capabilities: takesTasks,
-    });
+    const client = await (await open({ MEANWHILE_AUTO_TASK: "0" })).client("tasks-2026");
     const result = await client.call("work_always");
     expect(kindOf(result)).toBe("task of 2026");
     expect(kindOf(await client.call("work_quick"))).toBe("answer");

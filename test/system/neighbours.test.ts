@@ -4,8 +4,9 @@ import { expect, test } from "vitest";
 import { bucketOf } from "../../src/task/quantiles.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
-import { openPlace, openTraces, startTask } from "../helpers/place.ts";
-import { ModernClient, type PipeClient, takesTasks, type WireClient } from "../helpers/wire.ts";
+import { openTraces, startTask } from "../helpers/place.ts";
+import { openServer } from "../helpers/server.ts";
+import type { WireClient } from "../helpers/wire.ts";
 
 /** Several servers on one home: one may run what another has begun, and one project's durations are not another's. */
 
@@ -17,18 +18,18 @@ const progressOf = ({ received }: WireClient, token: string) =>
     .map(({ params }) => params?.progress as number);
 
 test("the last progress value arrives also when another process runs the task", async () => {
-  const place = openPlace({ commands, isApart: true });
-  const pipe = await place.startPipe("2025-11-25");
+  const server = await openServer({ in: "process", commands });
+  const pipe = await server.client("2025-11-25");
   // With all places of the first taken, only the other one can run anything.
   const holders = Array.from({ length: 16 }, openTraces);
   for (const { file } of holders) await startTask(pipe, "work_long", { file });
-  for (const { shows } of holders) await shows(`started ${pipe.server.child.pid}`);
-  const server = await place.startHttp();
+  for (const { shows } of holders) await shows(`started ${server.children[0]?.child.pid}`);
+  await server.url();
   const probe = openTraces();
   probe.release();
   const { taskId: probed } = await startTask(pipe, "work_long", { file: probe.file });
   const { result } = await pipe.request("tasks/result", { taskId: probed });
-  expect(result?.structuredContent.data).toMatchObject({ pid: server.child.pid });
+  expect(result?.structuredContent.data).toMatchObject({ pid: server.children[1]?.child.pid });
 
   const runs = await Promise.all(
     [1, 2, 3, 4].map(async (at) => {
@@ -56,21 +57,22 @@ test("the last progress value arrives also when another process runs the task", 
 test("how long a command of the same name takes in another project counts for nothing here", async () => {
   const home = temporaryFolder();
   // Each has a config file of its own, and so is a project of its own.
-  const [slow, fast] = [openPlace({ commands, config: {}, home }), openPlace({ commands, config: {}, home })];
-  const pipe = await slow.startPipe("2026-07-28");
+  const open = (cwd: string) => openServer({ in: "http", commands, config: {}, home, cwd, store: "sqlite" });
+  const projects = [temporaryFolder(), temporaryFolder()] as const;
+  const before = await open(projects[0]);
+  const pipe = await before.client("2026-07-28", { over: "stdio" });
   for (let at = 0; at < 6; at++) await step(pipe);
-  pipe.server.child.stdin.end();
-  await pipe.server.exited;
+  await before.close();
   // As if each had taken thousands of times as long.
   const db = new Database(path.join(home, "tasks.db"));
   expect(db.prepare("update durations set bucket = bucket + ?").run(bucketOf(12_000)).changes).toBeGreaterThan(0);
   db.close();
 
   const seen = await Promise.all(
-    [slow, fast].map(async (place) => {
-      const { url } = await place.startHttp();
-      const client = new ModernClient(url, { headers: place.local(), capabilities: takesTasks });
-      const stranger = new ModernClient(url, {});
+    projects.map(async (cwd) => {
+      const server = await open(cwd);
+      const client = await server.client("tasks-2026");
+      const stranger = await server.client("2026-07-28", { isAnonymous: true });
       const { tools } = (await stranger.request("tools/list")).result as {
         tools: { name: string; _meta: Record<string, object> }[];
       };
@@ -91,5 +93,5 @@ test("how long a command of the same name takes in another project counts for no
   ]);
 });
 
-const step = (client: PipeClient | ModernClient) =>
+const step = (client: WireClient) =>
   client.request("tools/call", { name: "report_steps", arguments: { at: 1, steps: 1, gapMs: 5 } });

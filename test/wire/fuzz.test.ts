@@ -7,9 +7,9 @@ import { RpcCode } from "../../src/errors.ts";
 import { metaKeys, toEnvelope } from "../../src/wire/request-envelope.ts";
 import { modernRevision, revisions } from "../../src/wire/revisions.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { type HttpHere, serveHttpHere } from "../helpers/in-process.ts";
 import { type RawHeaders, RawSocket, toRequest } from "../helpers/raw-socket.ts";
 import { rounds } from "../helpers/rounds.ts";
+import { openServer, type Pipes } from "../helpers/server.ts";
 import type { Fields } from "../helpers/wire.ts";
 
 /**
@@ -358,9 +358,14 @@ function isAnswer(message: Fields): boolean {
 const add = `import { defineCommand } from "meanwhile";
 import { z } from "zod";
 export default defineCommand({ summary: "Add", effects: "read", input: z.object({ a: z.number(), b: z.number() }), run: ({ a, b }) => ({ sum: a + b }) });`;
-const open = shareAmongTests(() =>
-  serveHttpHere(["--no-bundled", "--commands", writeFiles(temporaryFolder(), { "good/add.ts": add })]),
-);
+const open = shareAmongTests(async () => {
+  const server = await openServer({
+    in: "http",
+    store: "sqlite",
+    commands: writeFiles(temporaryFolder(), { "good/add.ts": add }),
+  });
+  return { ...server, url: await server.url() };
+});
 
 const initialize = { method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo } };
 const _meta = toEnvelope(clientInfo, {});
@@ -377,10 +382,10 @@ class Pipe {
   readonly failures: string[] = [];
   /** What is wrong with what came. */
   problem: unknown;
-  readonly #pipes: ReturnType<HttpHere["openPipes"]>;
+  readonly #pipes: Pipes;
   readonly #waiting = new Map<unknown, (message: Fields) => void>();
 
-  constructor(pipes: ReturnType<HttpHere["openPipes"]>) {
+  constructor(pipes: Pipes) {
     this.#pipes = pipes;
     let rest = "";
     pipes.stdout.setEncoding("utf8").on("data", (text: string) => {

@@ -1,10 +1,8 @@
 import path from "node:path";
 import { describe, expect, test, vi } from "vitest";
-import { openRuntime } from "../../../src/runtime/runtime.ts";
-import { loadSettings } from "../../../src/settings/settings.ts";
-import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../../helpers/home.ts";
-import { openDoors } from "../../helpers/in-process.ts";
-import { overStreams, resultOf, WireClient } from "../../helpers/wire.ts";
+import { shareAmongTests, temporaryFolder, writeFiles } from "../../helpers/home.ts";
+import { openServer } from "../../helpers/server.ts";
+import { resultOf, type WireClient } from "../../helpers/wire.ts";
 
 const library = (name: string, era: string, more: object = {}) => ({
   command: process.execPath,
@@ -14,16 +12,8 @@ const library = (name: string, era: string, more: object = {}) => ({
 const wait = { timeout: 50_000, interval: 20 };
 
 async function serve(upstreams: Readonly<Record<string, object>>, home = temporaryFolder()) {
-  const cwd = temporaryFolder();
-  const flags = { wrap: { upstreams } };
-  const settings = await loadSettings({ cwd, env: { ...process.env, MEANWHILE_HOME: home }, flags });
-  const open = openDoors(await openRuntime(settings), cwd);
-  return async (revision: string) => {
-    const { stdin, stdout, close } = open();
-    const client = new WireClient(overStreams(stdin, stdout, close), { revision });
-    cleanUp(() => client.close());
-    return await client.begin();
-  };
+  const server = await openServer({ in: "memory", wrap: { upstreams }, store: "sqlite", home });
+  return (revision: string) => server.client({ revision });
 }
 
 /** Who has answered, as each says it in front. */

@@ -1,9 +1,9 @@
 import { gzipSync } from "node:zlib";
 import { afterEach, describe, expect, test } from "vitest";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../../helpers/home.ts";
-import { serveHttpHere } from "../../helpers/in-process.ts";
 import { type RawAnswer, type RawHeaders, RawSocket, toRequest } from "../../helpers/raw-socket.ts";
 import { rounds } from "../../helpers/rounds.ts";
+import { openServer } from "../../helpers/server.ts";
 import { type Fields, modernMeta } from "../../helpers/wire.ts";
 
 /**
@@ -24,9 +24,10 @@ export default defineCommand({ summary: "Nap", effects: "read", run: async () =>
 export default defineCommand({ summary: "Holds", effects: "read", run: (_input, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))) });`,
 };
 
-const open = shareAmongTests(() =>
-  serveHttpHere(["--no-bundled", "--commands", writeFiles(temporaryFolder(), commands)]),
-);
+const open = shareAmongTests(async () => {
+  const server = await openServer({ in: "http", store: "sqlite", commands: writeFiles(temporaryFolder(), commands) });
+  return { ...server, url: await server.url() };
+});
 
 const usual: RawHeaders = {
   host: "localhost",
