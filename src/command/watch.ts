@@ -51,9 +51,9 @@ export function watchFolders(options: WatchOptions): () => void {
       seenOthers = nowOthers;
       if (changed.length > 0) await options.onChange(changed);
       // What was loaded anew may import other files.
-      follow();
+      if (!closed) follow();
     } catch (error) {
-      options.log.error(`watching the command folders: ${messageOf(error)}`);
+      if (!closed) options.log.error(`watching the command folders: ${messageOf(error)}`);
     } finally {
       busy = false;
     }
