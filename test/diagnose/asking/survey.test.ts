@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
 import { systemClock as clock, sleep } from "../../../src/clock.ts";
 import { check as ping } from "../../../src/diagnose/suites/protocol/ping.ts";
+import { readLines } from "../../../src/wire/line-link.ts";
+import type { Message } from "../../../src/wire/message.ts";
 import { ask, piped, surveyed } from "../../helpers/diagnose.ts";
 import { ownProgram, type Program, type ProgramContext } from "../../helpers/programs.ts";
 import { passTimeQuickly } from "../../helpers/quick-time.ts";
-import { answersTo } from "../../helpers/scripted-server.ts";
 
 passTimeQuickly();
 
@@ -19,22 +20,27 @@ function server({
   return piped(
     ...ownProgram(async (context) => {
       await first?.(context);
-      answersTo(context, {
-        "server/discover": () => (meets(context) === "ignore" ? undefined : { error: noMethod }),
-        initialize: () => ({
-          result: {
-            protocolVersion: "2025-06-18",
-            capabilities: { tools: {} },
-            serverInfo: { name: "old", version: "1" },
-          },
-        }),
-        ping: () => ({ result: {} }),
-        "tools/list": () => ({ result: { tools: [{ name: "look", inputSchema: { type: "object" } }] } }),
-      });
+      const { stdin, stdout, exit } = context;
+      const answers: Readonly<Record<string, object>> = {
+        initialize: {
+          protocolVersion: "2025-06-18",
+          capabilities: { tools: {} },
+          serverInfo: { name: "old", version: "1" },
+        },
+        ping: {},
+        "tools/list": { tools: [{ name: "look", inputSchema: { type: "object" } }] },
+      };
+      const onMessage = ({ id, method = "" }: Message) => {
+        if (id === undefined || (method === "server/discover" && meets(context) === "ignore")) return;
+        const error = { code: -32601, message: "Method not found" };
+        const answer = answers[method] === undefined ? { error } : { result: answers[method] };
+        stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, ...answer })}\n`);
+      };
+      readLines(stdin, { onMessage, onClose: () => {} });
+      stdin.on("end", () => exit(0));
     }),
   );
 }
-const noMethod = { code: -32601, message: "Method not found" };
 
 test("a server that does not bear another beside it is met alone", async () => {
   let isLocked = false;
