@@ -55,7 +55,7 @@ function* eachFolderBelow(folder: string): Generator<string> {
   yield folder;
   for (const entry of readableEntriesOf(folder)) {
     const mayHelp = isVisible(entry.name) || entry.name.startsWith("_");
-    if (entry.isDirectory() && mayHelp) yield* eachFolderBelow(path.join(folder, entry.name));
+    if (entry.isDirectory() && mayHelp) yield* eachFolderBelow(below(folder, entry.name));
   }
 }
 
@@ -66,7 +66,7 @@ function refuseStrangers(folder: string): void {
     const files = entriesOf(one).filter(
       (entry) => !entry.isDirectory() && codeExtensions.has(path.extname(entry.name)),
     );
-    for (const part of [one, ...files.map(({ name }) => path.join(one, name))]) {
+    for (const part of [one, ...files.map(({ name }) => below(one, name))]) {
       const refusal = system.refusalOfProjectFile(part);
       if (refusal !== undefined) throw new RuntimeError("CONFIG_INVALID", refusal);
     }
@@ -76,13 +76,18 @@ function refuseStrangers(folder: string): void {
 function walk(folder: string, words: readonly string[], found: FoundCommand[]): void {
   for (const entry of entriesOf(folder)) {
     if (!isVisible(entry.name)) continue;
-    const file = path.join(folder, entry.name);
+    const file = below(folder, entry.name);
     if (entry.isDirectory()) walk(file, [...words, entry.name], found);
     else if (isCommandFile(entry.name)) {
       const named = nameFile(file, words, path.parse(entry.name).name);
       found.push(entry.isSymbolicLink() ? { ...named, isLink: true } : named);
     }
   }
+}
+
+/** As `path.join`, which takes most of the time where there are a thousand files. */
+function below(folder: string, name: string): string {
+  return folder.endsWith(path.sep) ? folder + name : folder + path.sep + name;
 }
 
 function entriesOf(folder: string) {

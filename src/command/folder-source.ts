@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import path from "node:path";
 import { type Clock, nextTurn } from "../clock.ts";
 import { messageOf } from "../errors.ts";
@@ -77,7 +78,16 @@ export async function openLiveFolders(options: LiveFolderOptions): Promise<Comma
       source.fail(`its commands are as they were, because they could not be loaded again: ${messageOf(error)}`);
     }
   };
-  source.closeWith(watchFolders({ ...options, others: () => importsOutside(options.folders), onChange }));
+  const watch = () => {
+    const others = () => importsOutside(options.folders);
+    return watchFolders({
+      ...options,
+      isOutdated: options.isLoadedLate === true && source.isOutdated(),
+      others,
+      onChange,
+    });
+  };
+  source.watchWith(watch);
   return source;
 }
 
@@ -102,17 +112,18 @@ class FolderSource implements CommandSource {
   #files: ReadonlyMap<string, FoundFile>;
   readonly #loading = new Map<string, Promise<void>>();
   readonly #loaded = new Map<string, CatalogEntry | LoadProblem>();
+  /** Modification times of the loaded files. */
+  readonly #times = new Map<string, number | undefined>();
   readonly #listeners = new Set<() => void>();
+  #watch: (() => () => void) | undefined;
   #stopWatching: () => void = () => {};
 
   /** Finds the files and loads none. Throws when two have one tool name. */
   constructor(options: FolderOptions) {
-    const { folders, isServed = () => true, select = (all) => all, toolPrefix } = options;
+    const { folders, toolPrefix } = options;
     this.name = `the ${folders.length === 1 ? "folder" : "folders"} ${folders.join(", ")}`;
     this.#options = options;
-    const all = select(folders.filter((folder) => isServed(folder)).flatMap(discover)).map((item) =>
-      withPrefix(item, toolPrefix),
-    );
+    const all = this.#discover().map((item) => withPrefix(item, toolPrefix));
     const isBundled = bundledOnce(options.isBundled);
     refuseClashes(all, isBundled);
     const files = all.map((found) => {
@@ -129,6 +140,7 @@ class FolderSource implements CommandSource {
   }
 
   async loadAll(): Promise<void> {
+    this.#startWatching();
     const loading: Promise<void>[] = [];
     for (const { toolName } of this.pending) {
       loading.push(this.#loadFile(toolName));
@@ -158,6 +170,7 @@ class FolderSource implements CommandSource {
   async #loadOnce(toolName: string): Promise<void> {
     const file = this.#files.get(toolName);
     if (file === undefined) return;
+    this.#times.set(file.found.file, timeOf(file.found.file));
     const item = await loadEntry(file.found, this.#options.loadLimitMs);
     const loaded = "command" in item ? withAliases(item, this.#options.toolPrefix) : item;
     this.#loaded.set(toolName, { ...loaded, isBundled: file.pending.isBundled === true });
@@ -179,6 +192,7 @@ class FolderSource implements CommandSource {
     this.entries = loaded.filter((item): item is CatalogEntry => "command" in item);
     this.problems = loaded.filter((item): item is LoadProblem => "text" in item);
     if (this.pending.length === 0) onLoad?.(loaded);
+    if (this.pending.length === 0) this.#startWatching();
     for (const item of news) if ("text" in item) log.error(`command not loaded: ${item.file}: ${item.text}`);
   }
 
@@ -205,14 +219,45 @@ class FolderSource implements CommandSource {
     return () => this.#listeners.delete(listener);
   }
 
-  closeWith(stop: () => void): void {
-    this.#stopWatching = stop;
+  /** Calls `watch` once: now if every file is loaded, else before the pending files are loaded. */
+  watchWith(watch: () => () => void): void {
+    this.#watch = watch;
+    if (this.pending.length === 0) this.#startWatching();
+  }
+
+  /** True when files came, went or changed since they were found or loaded. */
+  isOutdated(): boolean {
+    if ([...this.#times].some(([file, time]) => timeOf(file) !== time)) return true;
+    const known = [...this.#files.values()].map(({ found }) => found.file);
+    try {
+      const now = this.#discover().map(({ file }) => file);
+      return now.join("\n") !== known.join("\n");
+    } catch {
+      // A file that must not be loaded has come; the reload says so.
+      return true;
+    }
+  }
+
+  #startWatching(): void {
+    const watch = this.#watch;
+    this.#watch = undefined;
+    if (watch !== undefined) this.#stopWatching = watch();
+  }
+
+  #discover(): readonly FoundCommand[] {
+    const { folders, isServed = () => true, select = (all) => all } = this.#options;
+    return select(folders.filter((folder) => isServed(folder)).flatMap(discover));
   }
 
   close(): void {
+    this.#watch = undefined;
     this.#stopWatching();
     this.#listeners.clear();
   }
+}
+
+function timeOf(file: string): number | undefined {
+  return statSync(file, { throwIfNoEntry: false })?.mtimeMs;
 }
 
 /** Asks once for each folder, because the answer takes the real path. A link is asked for itself. */

@@ -14,6 +14,8 @@ interface WatchOptions {
   readonly others?: () => readonly string[];
   readonly clock: Clock;
   readonly log: Logger;
+  /** True when the folders have changed already since they were read: `onChange` is then called with all of them. */
+  readonly isOutdated?: boolean;
   /** Gets the folders in which something changed. The next change waits for it. */
   readonly onChange: (folders: readonly string[]) => Promise<void>;
 }
@@ -22,7 +24,7 @@ interface WatchOptions {
 export function watchFolders(options: WatchOptions): () => void {
   const watchers = new Map<string, FSWatcher>();
   const others = () => options.others?.() ?? [];
-  let seen = fingerprints(options.folders);
+  let seen = options.isOutdated === true ? new Map<string, string>() : fingerprints(options.folders);
   let seenOthers = fingerprintsOf(others());
   let cancelTimer: (() => void) | undefined;
   let busy = false;

@@ -1,3 +1,5 @@
+import { rmSync } from "node:fs";
+import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import type { Catalog } from "../../src/command/catalog.ts";
@@ -207,6 +209,26 @@ describe("a catalog with late loading", () => {
     const tools = await runCli(["tools", "--no-bundled", "--commands", folder]);
     expect(tools.stderr).toContain(errors[0]);
     expect(tools.stderr).not.toContain("is missing");
+  });
+
+  test.each<[title: string, change: (folder: string) => void, names: readonly string[]]>([
+    [
+      "added",
+      (folder) => writeFiles(folder, { "c/four.ts": command("four") }),
+      ["a_one", "a_two", "b_three", "c_four"],
+    ],
+    ["removed", (folder) => rmSync(path.join(folder, "a/one.ts")), ["a_two", "b_three"]],
+    ["changed", (folder) => writeFiles(folder, { "a/one.ts": command("newer") }), ["a_one", "a_two", "b_three"]],
+  ])("takes up a file that was %s before all files were loaded", async (how, change, names) => {
+    const folder = filesOf(three);
+    const catalog = await openCatalogLate(folder);
+    await catalog.load("a_one");
+    const changed = new Promise<void>((resolve) => catalog.onChange(resolve));
+    change(folder);
+    await catalog.loadAll();
+    await changed;
+    expect(catalog.entries.map(({ toolName }) => toolName)).toEqual(names);
+    if (how === "changed") expect(catalog.get("a_one")?.command.summary).toBe("newer");
   });
 
   test("calls no listener when a pending file is loaded, and one when a file changes", async () => {
