@@ -9,7 +9,7 @@ import { readSettings } from "../../src/settings/settings.ts";
 import { MemoryStore } from "../../src/store/memory-store.ts";
 import { foreign } from "../helpers/foreign.ts";
 import { temporaryFolder } from "../helpers/home.ts";
-import { toSource } from "../helpers/in-memory.ts";
+import { toSource } from "../helpers/server.ts";
 
 const answer = {
   zeta: 1,

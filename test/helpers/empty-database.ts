@@ -9,7 +9,8 @@ let bytes: Promise<Buffer> | undefined;
 export async function writeEmptyDatabase(file: string): Promise<void> {
   if (existsSync(file)) return;
   mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
-  writeFileSync(file, await (bytes ??= createBytes()), { mode: 0o600 });
+  bytes ??= createBytes();
+  writeFileSync(file, await bytes, { mode: 0o600 });
 }
 
 async function createBytes(): Promise<Buffer> {

@@ -1,20 +1,14 @@
-import { PassThrough } from "node:stream";
 import { onTestFinished } from "vitest";
 import type { Command } from "../../src/command/command.ts";
 import type { ClientConnection } from "../../src/mcp/request.ts";
 import type { Serving } from "../../src/mcp/serving.ts";
-import { openRuntime } from "../../src/runtime/runtime.ts";
 import type { ServedTasks } from "../../src/runtime/served-tasks.ts";
-import { serveRuntimeOverHttp, serveStreams } from "../../src/serve.ts";
-import { readSettings, type Settings } from "../../src/settings/settings.ts";
-import { MemoryStore } from "../../src/store/memory-store.ts";
+import type { Settings } from "../../src/settings/settings.ts";
 import type { Store } from "../../src/store/open.ts";
 import type { DeferralRules } from "../../src/task/deferral.ts";
 import type { Engine } from "../../src/task/engine.ts";
-import type { HttpDoor } from "../../src/transport/http/http-door.ts";
 import { FakeClock, settled as moving, pass as passTime, turns } from "./fake-clock.ts";
-import { temporaryFolder } from "./home.ts";
-import { toSource } from "./server.ts";
+import { openServer } from "./server.ts";
 import {
   type Answer,
   type CallOptions,
@@ -30,6 +24,8 @@ import {
 
 /** A whole server in this process whose time we move, on a store in memory. */
 export interface InMemoryServer {
+  /** The working folder of its clients over stdio. */
+  readonly cwd: string;
   readonly engine: Engine;
   readonly tasks: ServedTasks;
   readonly serving: Serving;
@@ -48,16 +44,11 @@ export async function openInMemory(
   commands: Readonly<Record<string, Command>>,
   clock: FakeClock,
   changed: Partial<Settings> = {},
-  store: Store = new MemoryStore(clock),
+  store?: Store,
 ): Promise<InMemoryServer> {
-  const home = temporaryFolder();
-  const { settings } = readSettings({ cwd: home, env: { MEANWHILE_HOME: home }, flags: { scope: "pack", port: 0 } });
-  const runtime = await openRuntime(
-    { ...settings, prompts: false, ...changed },
-    { clock, sources: [toSource(commands)], store },
-  );
-  await runtime.tasks.start();
-  const { serving } = runtime;
+  const settings = { prompts: false, ...changed };
+  const server = await openServer({ in: "memory", commands, clock, settings, ...(store !== undefined && { store }) });
+  const { tasks, serving } = server.runtime;
   const connections: ClientConnection[] = [];
   const { createTasks2025 } = serving.served;
   Object.assign(serving.served, {
@@ -66,40 +57,21 @@ export async function openInMemory(
       return createTasks2025(connection);
     },
   });
-  const doors: HttpDoor[] = [];
   return {
-    engine: (await runtime.tasks.calls()).engine,
-    tasks: runtime.tasks,
-    serving,
-    connections,
+    cwd: server.cwd,
+    engine: await server.engine(),
+    ...{ tasks, serving, connections },
     parked: serving.parked,
     openPipe() {
-      const toServer = new PassThrough();
-      const toClient = new PassThrough();
-      const served = serveStreams(runtime, {
-        input: toServer,
-        output: toClient,
-        write: (text, onWritten) => toClient.write(text, onWritten),
-      });
-      return overStreams(toServer, toClient, async () => {
-        toServer.end();
-        await served;
-      });
+      const { stdin, stdout, close } = server.openPipes();
+      return overStreams(stdin, stdout, close);
     },
-    async openHttp() {
-      const door = await serveRuntimeOverHttp(runtime);
-      doors.push(door);
-      return overHttp(door.url, { token: runtime.token() });
-    },
-    async close() {
-      await Promise.all(doors.map((door) => door.close()));
-      await runtime.close(0);
-    },
+    openHttp: async () => overHttp(await server.url(), { token: server.token() }),
+    close: server.close,
   };
 }
 
 export { settled as moving, turns } from "./fake-clock.ts";
-export { toSource } from "./server.ts";
 
 /** What the local user's tasks are kept under. */
 export const local = "local";

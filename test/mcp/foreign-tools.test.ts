@@ -115,8 +115,8 @@ test("the run of a foreign tool knows its client", async () => {
   }
   const declared = { sampling: {}, roots: { listChanged: true } };
   expect(origins).toMatchObject([
-    { door: "mcp", folder: undefined, client: { isModern: false, capabilities: declared } },
-    { door: "mcp", folder: undefined, client: { isModern: true, capabilities: declared } },
+    { door: "mcp", folder: server.cwd, client: { isModern: false, capabilities: declared } },
+    { door: "mcp", folder: server.cwd, client: { isModern: true, capabilities: declared } },
   ]);
   // What a client has said with its request is said to whoever works on it, but for the token of its progress.
   expect(origins).toMatchObject([{}, { client: { meta: { [metaKeys.clientCapabilities]: capabilities } } }]);
