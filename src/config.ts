@@ -129,6 +129,8 @@ export interface DeferralConfig {
   readonly longSeconds?: number;
   /** No call stays open longer, whatever its host would bear. Default: 600. */
   readonly keepInlineSeconds?: number;
+  /** `false`: nothing is learned about hosts from calls that they give up. Default: true. */
+  readonly learn?: boolean;
 }
 
 /** Gives a config file its types. */

@@ -21,6 +21,8 @@ export interface Home {
   readonly folder: string;
   readonly configFile: string;
   readonly tokenFile: string;
+  /** How long hosts wait, as learned from calls that they gave up. */
+  readonly hostsFile: string;
   readonly tasksFile: string;
   readonly workerLog: string;
   readonly daemonLog: string;
@@ -55,6 +57,7 @@ export function homeAt(env: ProcessEnvironment): Home {
     folder,
     configFile: path.join(folder, "config.json"),
     tokenFile: path.join(folder, "token"),
+    hostsFile: path.join(folder, "hosts.json"),
     tasksFile: path.join(folder, "tasks.db"),
     workerLog: path.join(folder, "worker.log"),
     daemonLog: path.join(folder, "daemon.log"),
@@ -136,6 +139,7 @@ export function refusalOfHome(home: Home): string | undefined {
     home.reportsFolder,
     ...logs,
     home.packSocket,
+    home.hostsFile,
   ];
   return system.refusalOf([
     ...[home.folder, ...inside].map((file) => ({ file, isRootTrusted: file !== home.folder, cure })),

@@ -23,6 +23,10 @@ export const verbs = {
   new: { summary: "write a first version of a command: new <domain>/<name>", load: () => import("./verbs/new.ts") },
   tasks: { summary: "list, show, follow, answer and cancel tasks", load: () => import("./verbs/tasks.ts") },
   stats: { summary: "how long commands take", load: () => import("./verbs/stats.ts") },
+  hosts: {
+    summary: "how long each MCP host waits for a call: hosts [forget <name>]",
+    load: () => import("./verbs/hosts.ts"),
+  },
   diagnose: {
     summary: "will this server survive in my host: diagnose <url | . | -- command …>",
     load: () => import("./verbs/diagnose.ts"),

@@ -49,8 +49,11 @@ export function toSeconds(ms: number): string {
   return `${ms < 10_000 ? Math.round(ms / 100) / 10 : Math.round(ms / 1000)} s`;
 }
 
-function cut({ host, isExtended, isAssumed }: HostLimit & { readonly host: string }, limitMs: number): string {
-  const cuts = isAssumed ? "is taken to cut calls" : "cuts calls";
+function cut(
+  { host, isExtended, isAssumed, isLearned }: HostLimit & { readonly host: string },
+  limitMs: number,
+): string {
+  const cuts = isAssumed ? "is taken to cut calls" : isLearned ? "was seen to cut calls" : "cuts calls";
   const untilProgress = isExtended ? " without progress, and this one has no progress token" : "";
   return `${host} ${cuts} after ${toSeconds(limitMs)}${untilProgress}`;
 }

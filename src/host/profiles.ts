@@ -6,6 +6,8 @@ export interface HostLimit {
   readonly isExtended: boolean;
   /** Nobody has measured it: the figures are those of an unknown host. */
   readonly isAssumed?: boolean;
+  /** Calls that were given up have shown it. */
+  readonly isLearned?: boolean;
 }
 
 /** What one MCP host does with a slow call. */

@@ -203,6 +203,16 @@ export class Conversation implements ClientConnection {
     this.close();
   }
 
+  /** Over HTTP: the client hung up before this request was answered. */
+  noteHangUp(id: Id): void {
+    const request = this.#requests.get(id);
+    if (request !== undefined && !this.#isClosed) this.#noteGivenUp(request);
+  }
+
+  #noteGivenUp(request: IncomingRequest): void {
+    if (request.method === "tools/call" && request.isSilent) this.#served.noteGivenUp(request);
+  }
+
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -230,6 +240,7 @@ export class Conversation implements ClientConnection {
       const handler = this.#handlerOf(method, isModern);
       const request = new IncomingRequest(this, way, {
         id,
+        method,
         params,
         meta,
         client: isModern ? clientOf(meta) : this.#client,
@@ -339,6 +350,7 @@ export class Conversation implements ClientConnection {
     }
     const id = params.requestId as Id;
     const request = this.#requests.get(id);
+    if (request !== undefined) this.#noteGivenUp(request);
     this.#requests.delete(id);
     request?.abort(params.reason);
     request?.way.drop?.();

@@ -33,6 +33,7 @@ export interface Way {
 
 interface Asked {
   readonly id: Id;
+  readonly method: string;
   readonly params: Json;
   readonly meta: Json;
   readonly client: ClientIdentity;
@@ -44,16 +45,20 @@ export class IncomingRequest implements ClientRequest {
   readonly connection: Conversation;
   readonly way: Way;
   readonly id: Id;
+  readonly method: string;
   readonly client: ClientIdentity;
   readonly meta: Json;
   readonly arrivedAt: number;
   readonly #params: Json;
   #stop: AbortController | undefined;
+  /** True until something is sent on the stream of this request. */
+  isSilent = true;
 
-  constructor(connection: Conversation, way: Way, { id, params, meta, client, arrivedAt }: Asked) {
+  constructor(connection: Conversation, way: Way, { id, method, params, meta, client, arrivedAt }: Asked) {
     this.connection = connection;
     this.way = way;
     this.id = id;
+    this.method = method;
     this.#params = params;
     this.meta = meta;
     this.client = client;
@@ -130,10 +135,12 @@ export class IncomingRequest implements ClientRequest {
   }
 
   notify(method: string, params: Json): void {
+    this.isSilent = false;
     this.connection.send({ method, params }, this.way);
   }
 
   ask(method: string, params: Json, options: AskLimits): Promise<unknown> {
+    this.isSilent = false;
     return this.connection.askBy(this.way, { method, params }, options);
   }
 

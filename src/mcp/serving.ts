@@ -2,7 +2,8 @@ import type { Clock } from "../clock.ts";
 import { type Caller, isKnown } from "../command/caller.ts";
 import { type Catalog, withoutBundled } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
-import type { HostOverride } from "../host/profiles.ts";
+import type { LearnedLimits } from "../host/learned-limits.ts";
+import { type HostOverride, isNamed } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
 import type { Calls } from "../task/calls.ts";
 import type { DeferralRules } from "../task/deferral.ts";
@@ -17,6 +18,7 @@ import { FollowUpTools } from "./generation/plain.ts";
 import { Tasks2025 } from "./generation/tasks-2025.ts";
 import { createTasks2026 } from "./generation/tasks-2026.ts";
 import type { GuestCompany } from "./guest-view.ts";
+import { hostNameOf } from "./host-limit.ts";
 import { Listening, type ListName } from "./listening.ts";
 import { ParkedCalls } from "./parked-calls.ts";
 import type { CommandTools, ServerIdentity } from "./parts.ts";
@@ -49,6 +51,8 @@ export interface ServingOptions {
   readonly errorsAsCompleted: boolean;
   readonly hosts: Readonly<Record<string, HostOverride>>;
   readonly hostName: string | undefined;
+  /** Absent where nothing is learned about hosts. */
+  readonly learnedLimits?: LearnedLimits | undefined;
   readonly isDebug: boolean;
   readonly clock: Clock;
   readonly log: Logger;
@@ -64,6 +68,8 @@ export interface Served {
   readonly openShared: () => Promise<SharedState>;
   readonly clock: Clock;
   readonly log: Logger;
+  /** A client gave up a tool call that had got neither an answer nor progress. */
+  noteGivenUp(request: ClientRequest): void;
 }
 
 /** What is told to clients, put together; doors are opened on it. */
@@ -125,6 +131,7 @@ export function createServing(options: ServingOptions): Serving {
       openShared: options.openShared,
       clock,
       log,
+      noteGivenUp: (request) => learnFrom(request, options),
     },
     listening,
     parked,
@@ -138,6 +145,14 @@ export function createServing(options: ServingOptions): Serving {
       guests?.close();
     },
   };
+}
+
+/** Only clients of the local user that have a name of their own say something about a host. */
+function learnFrom(request: ClientRequest, options: ServingOptions): void {
+  const { learnedLimits, clock } = options;
+  const name = hostNameOf(options, request);
+  if (learnedLimits === undefined || request.caller.kind !== "local" || !isNamed(name)) return;
+  learnedLimits.noteGivenUp(name.trim(), request.door, clock.monotonic() - request.arrivedAt);
 }
 
 interface PartsOptions

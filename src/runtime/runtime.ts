@@ -14,6 +14,7 @@ import type { Dispatcher } from "../task/dispatcher.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
 import { gatewayOf } from "./gateway-of.ts";
 import { readToken } from "./home-token.ts";
+import { LearnedHosts } from "./learned-hosts.ts";
 import { createHook, type Hook, openHook } from "./open-hook.ts";
 import type { OpenTasksOptions } from "./open-tasks.ts";
 import { ServedTasks } from "./served-tasks.ts";
@@ -122,6 +123,10 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
     hasPrompts: settings.prompts && parts.isOnlyFront !== true,
     hasFollowUpTools: settings.followUpTools,
     keepInlineMs: deferral.keepInlineMs,
+    learnedLimits:
+      settings.home !== undefined && deferral.learns
+        ? new LearnedHosts({ home: settings.home, project, clock, log })
+        : undefined,
     clock,
     log,
   });

@@ -69,6 +69,7 @@ const deferralFields: Record<keyof DeferralConfig, Field> = {
   patienceSeconds: seconds,
   longSeconds: seconds,
   keepInlineSeconds: seconds,
+  learn: trueOrFalse,
 };
 
 const httpFields: Record<keyof HttpConfig, Field> = {

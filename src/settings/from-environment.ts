@@ -24,6 +24,7 @@ export function deferralFrom(env: ProcessEnvironment, config: DeferralConfig): D
     patienceMs: toMs(config.patienceSeconds) ?? defaultDeferral.patienceMs,
     longFromMs: toMs(config.longSeconds) ?? defaultDeferral.longFromMs,
     keepInlineMs: toMs(config.keepInlineSeconds) ?? defaultDeferral.keepInlineMs,
+    learns: config.learn ?? defaultDeferral.learns,
   };
 }
 

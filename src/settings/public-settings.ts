@@ -88,7 +88,7 @@ function withoutValues(upstreams: Settings["upstreams"]): Settings["upstreams"] 
 }
 
 function toConfig(rules: DeferralRules): DeferralConfig {
-  const { isAuto, tools, requiresClientTasks, isUnsolicited, patienceMs, longFromMs, keepInlineMs } = rules;
+  const { isAuto, tools, requiresClientTasks, isUnsolicited, patienceMs, longFromMs, keepInlineMs, learns } = rules;
   return {
     auto: isAuto,
     ...(tools !== undefined && { tools: [...tools] }),
@@ -97,5 +97,6 @@ function toConfig(rules: DeferralRules): DeferralConfig {
     patienceSeconds: patienceMs / 1000,
     longSeconds: longFromMs / 1000,
     keepInlineSeconds: keepInlineMs / 1000,
+    learn: learns,
   };
 }

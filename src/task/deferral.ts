@@ -30,6 +30,8 @@ export interface DeferralRules {
   readonly longFromMs: number;
   /** No call stays open longer, whatever its host would bear. */
   readonly keepInlineMs: number;
+  /** Limits of hosts are learned from calls that they give up. */
+  readonly learns: boolean;
 }
 
 export const defaultDeferral: DeferralRules = {
@@ -40,6 +42,7 @@ export const defaultDeferral: DeferralRules = {
   patienceMs: 10_000,
   longFromMs: 10_000,
   keepInlineMs: 600_000,
+  learns: true,
 };
 
 /** What a client could take in place of an answer. */

@@ -22,6 +22,7 @@ const typed: Record<VerbName, readonly string[]> = {
   new: ["new", "a/b"],
   tasks: ["tasks", "list"],
   stats: ["stats"],
+  hosts: ["hosts"],
   diagnose: ["diagnose", "."],
   compare: ["compare", "a.json", "b.json"],
   setup: ["setup", "cursor"],

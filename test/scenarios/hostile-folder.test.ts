@@ -135,6 +135,7 @@ const lines: Readonly<Record<keyof typeof verbs, readonly (readonly string[])[]>
     ["tasks", "prune"],
   ],
   stats: [["stats"], ["stats", "--json"]],
+  hosts: [["hosts"], ["hosts", "--json"], ["hosts", "forget", "my-host"]],
   diagnose: [
     ["diagnose", "--help"],
     ["diagnose", "http://127.0.0.1:1/mcp", "--budget", "1s", "--async"],

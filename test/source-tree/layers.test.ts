@@ -72,6 +72,7 @@ const table: Record<string, readonly string[] | "*"> = {
     ...["own", "remote", "daemons", "diagnose", "setup", "store", "init", "entries"].map((room) => `cli/${room}`),
     "daemon/front.ts",
     "diagnose",
+    "host",
     "setup",
     "runtime",
     "serve.ts",
@@ -93,6 +94,8 @@ const table: Record<string, readonly string[] | "*"> = {
   ],
   runtime: [
     "command",
+    "host",
+    "wire",
     "task",
     "task/isolated",
     "store",

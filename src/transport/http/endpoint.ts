@@ -141,7 +141,11 @@ export class Endpoint {
       canPush: () => false,
       era: "modern",
     });
-    exchange.onClose(() => conversation.close());
+    const { id } = message;
+    exchange.onClose(() => {
+      if (exchange.isBroken && id !== null) conversation.noteHangUp(id);
+      conversation.close();
+    });
     conversation.receive(message);
   }
 

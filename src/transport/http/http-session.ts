@@ -105,6 +105,8 @@ export class HttpSession {
 
   answer(message: Message, exchange: HttpExchange, from: { revision: string; caller: Caller }): void {
     const way = this.#createWay(exchange, from.revision, from.caller);
+    const { id } = message;
+    if (id !== undefined && id !== null) exchange.onClose(() => exchange.isBroken && this.conversation.noteHangUp(id));
     const notes = notesOf(message);
     if (notes === undefined) return void this.#receive(message, way);
     // Whichever server is asked next knows of it.

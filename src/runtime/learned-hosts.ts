@@ -1,0 +1,150 @@
+import { readFileSync, statSync } from "node:fs";
+import type { Clock } from "../clock.ts";
+import {
+  addGivenUp,
+  type GivenUp,
+  type LearnedLimit,
+  type LearnedLimits,
+  learnedLimitLivesMs,
+  type Transport,
+} from "../host/learned-limits.ts";
+import type { Logger } from "../log.ts";
+import { ensureHome, type Home, writePrivately } from "../paths.ts";
+import { fieldsOf, numberOf } from "../wire/json.ts";
+
+/** The file `hosts.json` of a home: what was learned, by project, host and transport. */
+type LearnedFile = Record<string, Record<string, Partial<Record<Transport, GivenUp>>>>;
+
+export interface LearnedHost extends LearnedLimit {
+  readonly host: string;
+  readonly transport: Transport;
+}
+
+interface LearnedHostsOptions {
+  readonly home: Home;
+  readonly project: string;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "info" | "debug">;
+}
+
+/** What another process has learned, or forgotten, is seen after this time. */
+const readAgainMs = 2_000;
+/** Hosts that are kept for a project; beyond that the first ones go. */
+const maxHosts = 100;
+const maxNameChars = 200;
+const transports = ["stdio", "http"] as const;
+
+/** What was learned about hosts in one project, kept in a file of the home. */
+export class LearnedHosts implements LearnedLimits {
+  readonly #options: LearnedHostsOptions;
+  #known: Record<string, Partial<Record<Transport, GivenUp>>> = {};
+  #readAt = Number.NEGATIVE_INFINITY;
+  #changedAt: number | undefined;
+
+  constructor(options: LearnedHostsOptions) {
+    this.#options = options;
+  }
+
+  limitOf(host: string, transport: Transport): LearnedLimit | undefined {
+    const { clock } = this.#options;
+    if (clock.monotonic() - this.#readAt >= readAgainMs) this.#read();
+    const limit = Object.hasOwn(this.#known, host) ? this.#known[host]?.[transport]?.learned : undefined;
+    return limit === undefined || this.#isOver(limit) ? undefined : limit;
+  }
+
+  noteGivenUp(host: string, transport: Transport, ageMs: number): void {
+    const { clock, log } = this.#options;
+    if (host.length > maxNameChars) return;
+    try {
+      const all = this.#readFile();
+      const hosts = Object.hasOwn(all, this.#project) ? (all[this.#project] ?? {}) : {};
+      const { [host]: known = {}, ...others } = hosts;
+      const before = known[transport] ?? { agesMs: [] };
+      const after = addGivenUp(before, ageMs, clock.now());
+      if (after.agesMs.length === 0 && before.agesMs.length === 0) return;
+      const kept = Object.entries(others).slice(1 - maxHosts);
+      // A name that every object has must not be taken for what the object inherits.
+      this.#write({ ...all, [this.#project]: Object.fromEntries([...kept, [host, { ...known, [transport]: after }]]) });
+      if (after.learned !== undefined && after.learned !== before.learned)
+        log.info("learned how long a host waits", { host, transport, ms: after.learned.limitMs });
+    } catch (error) {
+      log.debug("how long a host waits could not be kept", { error });
+    }
+  }
+
+  /** Everything that holds, by host. */
+  list(): LearnedHost[] {
+    this.#read();
+    return Object.entries(this.#known).flatMap(([host, known]) =>
+      transports.flatMap((transport) => {
+        const limit = known[transport]?.learned;
+        return limit === undefined || this.#isOver(limit) ? [] : [{ host, transport, ...limit }];
+      }),
+    );
+  }
+
+  /** Returns what was removed. Running servers see it after two seconds. */
+  forget(host: string): LearnedHost[] {
+    const removed = this.list().filter((learned) => learned.host === host);
+    const { [this.#project]: hosts = {}, ...others } = this.#readFile();
+    const { [host]: _gone, ...kept } = hosts;
+    if (Object.hasOwn(hosts, host)) this.#write({ ...others, [this.#project]: kept });
+    return removed;
+  }
+
+  get #project(): string {
+    return this.#options.project;
+  }
+
+  #isOver({ since }: LearnedLimit): boolean {
+    return this.#options.clock.now() - since > learnedLimitLivesMs;
+  }
+
+  #read(): void {
+    this.#readAt = this.#options.clock.monotonic();
+    const changedAt = statSync(this.#options.home.hostsFile, { throwIfNoEntry: false })?.mtimeMs;
+    if (changedAt === this.#changedAt) return;
+    this.#changedAt = changedAt;
+    const all = this.#readFile();
+    this.#known = Object.hasOwn(all, this.#project) ? (all[this.#project] ?? {}) : {};
+  }
+
+  #write(all: LearnedFile): void {
+    ensureHome(this.#options.home);
+    writePrivately(this.#options.home.hostsFile, `${JSON.stringify(all, null, 2)}\n`);
+    this.#changedAt = undefined;
+    this.#read();
+  }
+
+  /** What is no record of ours is left out. */
+  #readFile(): LearnedFile {
+    let text: unknown;
+    try {
+      text = JSON.parse(readFileSync(this.#options.home.hostsFile, "utf8"));
+    } catch {
+      return {};
+    }
+    const map = <T>(value: unknown, read: (inner: unknown) => T) =>
+      Object.fromEntries(Object.entries(fieldsOf(value)).map(([name, inner]) => [name, read(inner)]));
+    return map(text, (hosts) =>
+      map(hosts, (known) => {
+        const { stdio, http } = fieldsOf(known);
+        return {
+          ...(stdio !== undefined && { stdio: toGivenUp(stdio) }),
+          ...(http !== undefined && { http: toGivenUp(http) }),
+        };
+      }),
+    );
+  }
+}
+
+function toGivenUp(value: unknown): GivenUp {
+  const { agesMs, learned } = fieldsOf(value);
+  const ages = Array.isArray(agesMs) ? agesMs.filter((age): age is number => typeof age === "number") : [];
+  const { limitMs, since } = fieldsOf(learned);
+  const [limit, at] = [numberOf(limitMs), numberOf(since)];
+  return {
+    agesMs: ages,
+    ...(limit !== undefined && limit > 0 && at !== undefined && { learned: { limitMs: limit, since: at } }),
+  };
+}
