@@ -1,6 +1,7 @@
 import { Agent, type IncomingMessage, request } from "node:http";
 import { expect, test } from "vitest";
 import { defineCommand } from "../../src/command/command.ts";
+import { FakeClock, settled } from "../helpers/fake-clock.ts";
 import { cleanUp, shareAmongTests } from "../helpers/home.ts";
 import { openServer } from "../helpers/server.ts";
 import { waitFor } from "../helpers/wait-for.ts";
@@ -23,8 +24,9 @@ const commands = {
 };
 
 const shared = shareAmongTests(async () => {
-  const server = await openServer({ in: "http", commands });
-  return { url: await server.url(), me: { headers: { authorization: `Bearer ${server.token()}` } } };
+  const clock = new FakeClock();
+  const server = await openServer({ in: "http", clock, commands });
+  return { clock, url: await server.url(), me: { headers: { authorization: `Bearer ${server.token()}` } } };
 });
 
 interface Answered {
@@ -110,12 +112,17 @@ async function runTask(me: SessionClient): Promise<string> {
 }
 
 test("a stranger with more tasks, watches and sessions than there may be: the local user's task starts, and the session from before answers", async () => {
-  const { url, me } = await shared();
+  const { clock, url, me } = await shared();
   const mine = await SessionClient.begin(url, me);
   const stranger = new Stranger(url);
   const watches = await stranger.many(40, (n) => stranger.task("work_watch", n));
   expect(tally(watches.map(kindOf))).toEqual({ task: 40 });
-  const tasks = await stranger.many(160, (n) => stranger.task("work_hold", n));
+  // Each waits 5 s for room before it is refused.
+  const tasks = await settled(
+    clock,
+    stranger.many(160, (n) => stranger.task("work_hold", n)),
+    100,
+  );
   expect(tally(tasks.map(kindOf))).toEqual({ task: 60, refused: tasks.length - 60 });
   // The stranger's tasks hold until the end of the test: whoever waits behind them waits for ever.
   expect(await runTask(mine)).toContain('"done":true');
