@@ -1,9 +1,12 @@
-import { afterAll, beforeAll, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, vi } from "vitest";
+
+const limitMs = 60_000;
 
 /**
  * For the tests of a file: timers fire and clocks move as fast as the event loop turns. Whatever needs no time is done
  * first: 10 ms pass after each eight turns of the loop, so an answer of a server in the test's process takes less than
- * 20 ms of that time, on a busy machine too.
+ * 20 ms of that time, on a busy machine too. A test that takes more than a minute of it fails: a wait without an end
+ * would otherwise only cost a moment.
  */
 export function passTimeQuickly(): void {
   let isOver = false;
@@ -11,6 +14,13 @@ export function passTimeQuickly(): void {
   beforeAll(() => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance", "Date"] });
     passing = pass();
+  });
+  beforeEach(() => {
+    const begun = performance.now();
+    return () => {
+      const tookMs = performance.now() - begun;
+      if (tookMs > limitMs) throw new Error(`The test took ${tookMs} ms of the time that passes quickly.`);
+    };
   });
   afterAll(async () => {
     isOver = true;

@@ -78,7 +78,9 @@ describe("a server of earlier revisions, over stdio, that", () => {
   test("does not leave by itself is made to", async () => {
     const server = oddServer("stays");
     const client = await connect(server.target);
+    const begun = performance.now();
     await client.close();
+    expect(performance.now() - begun).toBeLessThan(5_000);
     expect(server.running()).toEqual([]);
   });
 });
