@@ -1,6 +1,7 @@
 import path from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, test } from "vitest";
+import { readMessage } from "../../src/wire/message.ts";
 import { runCli, startScreen } from "../helpers/cli.ts";
 import { DaemonHomeHere } from "../helpers/daemon-here.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
@@ -17,7 +18,7 @@ const server: Program = async ({ stdin, stdout, stderr, exit }) => {
   stderr.write(`${evil}\n`);
   const sendAny = (message: object) => stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
   for await (const line of createInterface({ input: stdin })) {
-    const { id, method, params } = JSON.parse(line) as Message;
+    const { id, method, params } = readMessage(line) as Message;
     const send = (message: object) => sendAny({ id, ...message });
     if (method === "initialize")
       send({
