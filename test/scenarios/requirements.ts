@@ -53,7 +53,6 @@ const core = testsOf("test/scenarios/tasks-2025.test.ts", {
     "question, progress and result of a task name it in _meta; the answers of tasks/get, tasks/list and tasks/cancel do not",
   goesByParam: "tasks/get, tasks/result and tasks/cancel go by params.taskId, whatever related task their _meta names",
   lists: "tasks/list gives a nextCursor while there is more, and every task that tasks/get finds exactly once",
-  badCursor: "a cursor that tasks/list never gave out is refused with -32602",
   storeFails: "a store that fails is -32603 from every tasks method, and nothing of its inside is told",
 });
 
@@ -121,6 +120,7 @@ const rules = {
 
 const access = testsOf("test/scenarios/task-access.test.ts", {
   t2: "T2: only its owner reaches a task",
+  badCursor: "T4: a cursor that was forged, or given to somebody else, is refused with -32602, alike",
   t3: "T3: tasks/list shows a caller's own tasks, all of them, and nobody else's",
 });
 
@@ -357,7 +357,7 @@ export const requirements: readonly Requirement[] = [
     says: "A cursor is handed back as it came.",
     where: "Task Listing",
     on: "client",
-    heldBy: [core.badCursor],
+    heldBy: [access.badCursor],
     why: "The client chooses what it sends. The server refuses a cursor that it did not give out.",
   },
   {
@@ -407,7 +407,7 @@ export const requirements: readonly Requirement[] = [
     says: "tasks/list with a cursor that is wrong or unknown is −32602.",
     where: "Protocol Errors",
     on: "server",
-    heldBy: [core.badCursor, store.badCursor],
+    heldBy: [access.badCursor, store.badCursor],
   },
   {
     id: "25-tasks-internal-error",

@@ -339,12 +339,19 @@ describe("T4", () => {
     const [own, foreign] = await Promise.all([firstPage(adas), firstPage(bobs)]);
     expect((await adas.request("tasks/list", { cursor: own })).result?.tasks).toHaveLength(2);
     const row = Buffer.from(own, "base64url").toString();
+    const changed = (at: number) => `${own.slice(0, at)}${own[at] === "A" ? "B" : "A"}${own.slice(at + 1)}`;
     const forged = [
       foreign,
       await firstPage(locals),
       "",
+      "0",
       "1",
       "null",
+      changed(2),
+      changed(8),
+      changed(own.length - 2),
+      `${own}=`,
+      `${own} `,
       `${own}A`,
       own.slice(0, -1),
       Buffer.from(row.replace(/:(\d+):/, (_, digits) => `:${Number(digits) + 1}:`)).toString("base64url"),
