@@ -24,11 +24,11 @@ describe("what may be repeated is, within a limit", () => {
   test("a connection that is reset while a task is looked at", async () => {
     let looks = 0;
     const { url } = await serveLoopback(
-      modern({ "tasks/get": (call) => (++looks < 4 ? reset(call) : answer(call, done)) }),
+      modern({ "tasks/get": (call) => (++looks < 3 ? reset(call) : answer(call, done)) }),
     );
     const client = await open(url);
     expect(await client.task("t1").result()).toMatchObject({ content: [{ text: "done" }] });
-    expect(looks).toBe(4);
+    expect(looks).toBe(3);
   });
 
   test("a connection that is reset while connecting", async () => {
