@@ -1,15 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
 import { connect } from "../../src/client/index.ts";
-import { systemClock } from "../../src/clock.ts";
 
 import { ProtocolError } from "../../src/errors.ts";
-import { openRuntime } from "../../src/runtime/runtime.ts";
-import { serveRuntimeOverHttp } from "../../src/serve.ts";
-import { readSettings } from "../../src/settings/settings.ts";
-import { MemoryStore } from "../../src/store/memory-store.ts";
 import { foreign } from "../helpers/foreign.ts";
-import { temporaryFolder } from "../helpers/home.ts";
-import { toSource } from "../helpers/server.ts";
+import { openServer } from "../helpers/server.ts";
 
 const answer = {
   zeta: 1,
@@ -38,19 +32,10 @@ const commands = {
 };
 
 async function open(revision: string) {
-  const home = temporaryFolder();
-  const { settings } = readSettings({ cwd: home, env: { MEANWHILE_HOME: home }, flags: { scope: "pack", port: 0 } });
-  const parts = { sources: [toSource(commands)], store: new MemoryStore(systemClock) };
-  const runtime = await openRuntime({ ...settings, prompts: false }, parts);
-  await runtime.tasks.start();
-  const door = await serveRuntimeOverHttp(runtime);
-  const headers = { authorization: `Bearer ${runtime.token()}` };
-  const client = await connect({ url: door.url, headers }, { revision });
-  onTestFinished(async () => {
-    await client.close();
-    await door.close();
-    await runtime.close(0);
-  });
+  const server = await openServer({ in: "http", commands, settings: { prompts: false } });
+  const headers = { authorization: `Bearer ${server.token()}` };
+  const client = await connect({ url: await server.url(), headers }, { revision });
+  onTestFinished(() => client.close());
   return client;
 }
 

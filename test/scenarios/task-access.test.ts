@@ -1,15 +1,11 @@
 import { randomUUID } from "node:crypto";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Caller } from "../../src/command/caller.ts";
-import { readToken } from "../../src/runtime/home-token.ts";
-import { openRuntime } from "../../src/runtime/runtime.ts";
-import { loadSettings } from "../../src/settings/settings.ts";
-import { serveHttp } from "../../src/transport/http/http-door.ts";
 import { taskGenerations } from "../../src/wire/revisions.ts";
-import { temporaryFolder } from "../helpers/home.ts";
 import { isEnded, openTraces, startTask, taskWhen } from "../helpers/place.ts";
+import { openServer } from "../helpers/server.ts";
 import { type Answer, type Fields, ModernClient, SessionClient, takesAll, type WireClient } from "../helpers/wire.ts";
 
 /** Who reaches a task: every method of both taskGenerations, and the plain tools, tried by everybody. */
@@ -32,37 +28,23 @@ const strangers: Readonly<Record<string, Who>> = {
 
 /** A door in this very process that knows its callers by a header. */
 async function openDoor() {
-  const home = temporaryFolder();
-  const env = { ...process.env, MEANWHILE_HOME: home };
-  const settings = await loadSettings({ cwd: temporaryFolder(), env, flags: { commands: [commands], bundled: false } });
-  const runtime = await openRuntime(settings);
-  const { serving, clock, log } = runtime;
-  const token = readToken(settings.home);
-  const door = await serveHttp({
-    serving,
-    clock,
-    log,
-    token,
-    host: "127.0.0.1",
-    port: 0,
-    allowAnonymous: true,
+  const server = await openServer({
+    in: "http",
+    commands,
+    store: "sqlite",
     identify: ({ headers }) =>
       typeof headers["x-caller"] === "string" ? (JSON.parse(headers["x-caller"]) as Caller) : undefined,
   });
-  onTestFinished(async () => {
-    await door.close();
-    await runtime.close(0);
-  });
+  const url = await server.url();
   const headersOf = (caller: Who): Record<string, string> => {
     if (caller === "anonymous") return {};
-    return caller === "local" ? { authorization: `Bearer ${token}` } : { "x-caller": JSON.stringify(caller) };
+    return caller === "local" ? { authorization: `Bearer ${server.token()}` } : { "x-caller": JSON.stringify(caller) };
   };
   return {
-    url: door.url,
+    url,
     headersOf,
-    modern: (caller: Who) => new ModernClient(door.url, { headers: headersOf(caller), capabilities: takesAll }),
-    core: (caller: Who) =>
-      SessionClient.begin(door.url, { headers: headersOf(caller), capabilities: { elicitation: {} } }),
+    modern: (caller: Who) => new ModernClient(url, { headers: headersOf(caller), capabilities: takesAll }),
+    core: (caller: Who) => SessionClient.begin(url, { headers: headersOf(caller), capabilities: { elicitation: {} } }),
   };
 }
 
