@@ -1,13 +1,12 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { sleep } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
-import { FakeClock } from "../helpers/fake-clock.ts";
-import { moving, openInMemory, turns } from "../helpers/in-memory.ts";
-import { waitFor } from "../helpers/meanwhile.ts";
-import { WireClient } from "../helpers/wire.ts";
+import { FakeClock, settled, turns } from "../helpers/fake-clock.ts";
+import { openServer, type Transport } from "../helpers/server.ts";
+import { waitFor } from "../helpers/wait-for.ts";
 
 /** A server that outlives its connections, and a command of a minute. */
-async function setUp() {
+async function open() {
   const clock = new FakeClock();
   let starts = 0;
   let stops = 0;
@@ -20,17 +19,8 @@ async function setUp() {
       return { minutes: 1 };
     },
   });
-  const server = await openInMemory({ work_minute: minute }, clock);
-  const clients: WireClient[] = [];
-  onTestFinished(async () => {
-    for (const client of clients) await moving(clock, client.close());
-    await moving(clock, server.close(), 1_000);
-  });
-  const connect = async (door: "stdio" | "http", revision: string) => {
-    const client = new WireClient(door === "stdio" ? server.openPipe() : await server.openHttp(), { revision });
-    clients.push(client);
-    return await moving(clock, client.begin());
-  };
+  const server = await openServer({ in: "memory", commands: { work_minute: minute }, clock });
+  const connect = (over: Transport, revision: string) => server.client({ revision }, { over, hasNoStream: true });
   return { clock, connect, starts: () => starts, stops: () => stops };
 }
 
@@ -43,7 +33,7 @@ test.each([
 ] as const)(
   "a connection over %s that is lost in the middle of a call of %s leaves a task, and its result to the next connection",
   async (door, revision) => {
-    const { clock, connect, starts } = await setUp();
+    const { clock, connect, starts } = await open();
     const [lost, next] = [await connect(door, revision), await connect(door, revision)];
     const { drop } = lost.startCall("work_minute");
     await waitFor(() => starts() === 1);
@@ -51,21 +41,21 @@ test.each([
     await turns();
     drop();
     const jobs = await waitFor(async () => {
-      const { structuredContent } = await moving(clock, next.call("task_list"), 1);
+      const { structuredContent } = await settled(clock, next.call("task_list"), 1);
       const found = structuredContent?.data.jobs as { job_id: string }[];
       return found.length > 0 ? found : undefined;
     });
     expect(jobs).toMatchObject([{ tool: "work_minute", status: "working" }]);
     clock.advance(60_000);
     await turns();
-    const result = await moving(clock, next.call("task_result", { job_id: jobs[0]?.job_id }));
+    const result = await settled(clock, next.call("task_result", { job_id: jobs[0]?.job_id }));
     expect(result.structuredContent).toMatchObject({ success: true, data: { minutes: 1 } });
     expect(starts()).toBe(1);
   },
 );
 
 test("over HTTP, a closed stream of 2026-07-28 is a cancel: the call is stopped, and leaves nothing", async () => {
-  const { clock, connect, starts, stops } = await setUp();
+  const { clock, connect, starts, stops } = await open();
   const [lost, next] = [await connect("http", "2026-07-28"), await connect("http", "2026-07-28")];
   const { drop } = lost.startCall("work_minute");
   await waitFor(() => starts() === 1);
@@ -73,5 +63,5 @@ test("over HTTP, a closed stream of 2026-07-28 is a cancel: the call is stopped,
   await turns();
   drop();
   await waitFor(() => stops() === 1);
-  expect((await moving(clock, next.call("task_list"))).structuredContent?.data).toEqual({ jobs: [] });
+  expect((await settled(clock, next.call("task_list"))).structuredContent?.data).toEqual({ jobs: [] });
 });
