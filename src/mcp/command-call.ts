@@ -24,7 +24,7 @@ import { asksForTask, refuseWrongSupport, takesOfCall } from "./generation/task-
 import { budgetFor, type HostLimitOptions, limitOf } from "./host-limit.ts";
 import { noteOutcome } from "./note-outcome.ts";
 import { originOf } from "./origin-of.ts";
-import { BacklogPlace, isLarge, makeRoom } from "./outbound.ts";
+import { BacklogPlace, isLarge, makeRoom, type ResultRoom, weighsLarge } from "./outbound.ts";
 import type { ParkedCalls } from "./parked-calls.ts";
 import type { ToolCall } from "./parts.ts";
 import { passNotice } from "./pass-notice.ts";
@@ -43,6 +43,7 @@ export interface CommandCallOptions extends HostLimitOptions {
   readonly openCalls: () => Calls | Promise<Calls>;
   readonly states: RequestStates;
   readonly parked: ParkedCalls;
+  readonly results: ResultRoom;
   /** Absent when the follow-up tools are switched off. */
   readonly plain: FollowUpTools | undefined;
 }
@@ -267,8 +268,7 @@ export class CommandCall implements CallWatcher {
   }
 
   room(data: unknown): Promise<unknown> | undefined {
-    const isFree = this.#place === undefined && this.#request.outbound.backlog.isEmpty;
-    return isFree ? undefined : this.#myPlace.wait(data);
+    return weighsLarge(data) ? this.#myPlace.wait(data) : undefined;
   }
 
   questions(task: Task, open: readonly TaskQuestion[]): void {
@@ -277,7 +277,7 @@ export class CommandCall implements CallWatcher {
   }
 
   get #myPlace(): BacklogPlace {
-    this.#place ??= new BacklogPlace(this.#request);
+    this.#place ??= new BacklogPlace(this.#request, this.#options.results);
     return this.#place;
   }
 

@@ -1,4 +1,5 @@
 import { getHeapStatistics } from "node:v8";
+import type { Clock } from "../clock.ts";
 import type { EndedCall } from "../task/ended-call.ts";
 import { isTerminal, type Task } from "../task/task.ts";
 import { sizeOf } from "../task/task-outcome.ts";
@@ -12,6 +13,8 @@ export interface Outbound {
   readonly backlog: Backlog;
   /** Resolves when the answer to a request has left, or is wanted no longer; false when the connection ended before. */
   whenLeft(requestId: string | number): Promise<boolean>;
+  /** Closes the connection because its client reads too slowly. */
+  closeSlow?(): void;
 }
 
 /** Smaller answers are a matter of how many requests there may be, and not worth counting. */
@@ -85,6 +88,75 @@ export class Backlog {
   }
 }
 
+/** An answer takes this many times the bytes of its result: the result itself, its JSON, and what is sent of that. */
+const serializedFactor = 3;
+/** Others wait this long for room before the slowest connection is closed. */
+const slowMs = 2_000;
+
+interface HeldRoom {
+  readonly bytes: number;
+  readonly since: number;
+  /** Undefined for a result that is written to the disk. */
+  readonly outbound: Outbound | undefined;
+}
+
+/**
+ * The bytes of all results of a server that are written out, until their answers have left. Where others wait for room,
+ * the connection that reads slowest is closed: its client counts as lost, and its call becomes a task.
+ */
+export class ResultRoom {
+  readonly #clock: Clock;
+  readonly #backlog: Backlog;
+  readonly #held = new Set<HeldRoom>();
+  #waiting = 0;
+  #cancelLook: (() => void) | undefined;
+
+  constructor(clock: Clock, mostBytes: number) {
+    this.#clock = clock;
+    // A process with a small heap has less room than the setting says.
+    this.#backlog = new Backlog(Math.min(mostBytes, getHeapStatistics().heap_size_limit / 4));
+  }
+
+  hasRoom(bytes: number): boolean {
+    return this.#backlog.hasRoom(bytes * serializedFactor);
+  }
+
+  /** Resolves when there is room, with what gives it back. */
+  async take(bytes: number, outbound: Outbound | undefined, signal: AbortSignal): Promise<() => void> {
+    this.#waiting += 1;
+    this.#lookLater();
+    const giveBack = await this.#backlog.take(bytes * serializedFactor, signal);
+    this.#waiting -= 1;
+    if (signal.aborted) return giveBack;
+    const held = { bytes, outbound, since: this.#clock.monotonic() };
+    this.#held.add(held);
+    return () => {
+      this.#held.delete(held);
+      giveBack();
+    };
+  }
+
+  #lookLater(): void {
+    if (this.#held.size === 0) return;
+    this.#cancelLook ??= this.#clock.after(slowMs, () => {
+      this.#cancelLook = undefined;
+      if (this.#waiting === 0) return;
+      this.#closeSlowest();
+      this.#lookLater();
+    });
+  }
+
+  /** The slowest has read the fewest bytes for the time that it had. */
+  #closeSlowest(): void {
+    const now = this.#clock.monotonic();
+    const rateOf = ({ bytes, since }: HeldRoom) => bytes / Math.max(1, now - since);
+    const late = [...this.#held]
+      .filter(({ outbound, since }) => outbound !== undefined && now - since >= slowMs)
+      .toSorted((a, b) => rateOf(a) - rateOf(b));
+    late[0]?.outbound?.closeSlow?.();
+  }
+}
+
 type Asking = Pick<ClientRequest, "id" | "outbound" | "signal" | "connection">;
 
 /**
@@ -94,35 +166,61 @@ type Asking = Pick<ClientRequest, "id" | "outbound" | "signal" | "connection">;
 export class BacklogPlace {
   readonly #request: Asking;
   readonly #outbound: Outbound;
+  readonly #results: ResultRoom;
   #left: AbortController | undefined;
   #giveBack: (() => void) | undefined;
+  /** Lets the next result be written out for the disk. */
+  #leaveAside: (() => void) | undefined;
   #isUsed = false;
 
-  constructor(request: Asking) {
+  constructor(request: Asking, results: ResultRoom) {
     this.#request = request;
     this.#outbound = request.outbound;
+    this.#results = results;
   }
 
   hasRoom(bytes: number): boolean {
-    return this.#giveBack !== undefined || this.#outbound.backlog.hasRoom(bytes);
+    return this.#giveBack !== undefined || (this.#outbound.backlog.hasRoom(bytes) && this.#results.hasRoom(bytes));
   }
 
-  /** Waits with a result that is not written out yet; undefined when there is room, or too much waits already. */
+  get #signal(): AbortSignal {
+    this.#left ??= new AbortController();
+    // A request that is taken back while it waits has no answer, and so needs no room.
+    return AbortSignal.any([this.#left.signal, this.#request.signal]);
+  }
+
+  /**
+   * Waits with a result that is not written out yet; undefined when it may be. Where too much waits already, results are
+   * written out one after the other, for the disk.
+   */
   wait(data: unknown): Promise<void> | undefined {
-    const { backlog } = this.#outbound;
-    if (backlog.isEmpty || this.#giveBack !== undefined) return undefined;
+    if (this.#giveBack !== undefined || this.#leaveAside !== undefined) return undefined;
     const bytes = weigh(data);
-    if (!isLarge(bytes) || backlog.hasRoom(bytes) || waiting + bytes > waitingBytes) return undefined;
+    if (!isLarge(bytes)) return undefined;
+    if (waiting + bytes > waitingBytes && !this.hasRoom(bytes)) return this.enterAside(bytes);
     waiting += bytes;
     return this.take(bytes).finally(() => (waiting -= bytes));
   }
 
+  /** Resolves when there is room to write a result out for the disk. */
+  async enterAside(bytes: number): Promise<void> {
+    this.#leaveAside ??= await this.#results.take(bytes, undefined, this.#signal);
+  }
+
+  leaveAside(): void {
+    this.#leaveAside?.();
+    this.#leaveAside = undefined;
+  }
+
   async take(bytes: number): Promise<void> {
     if (this.#giveBack !== undefined) return;
-    this.#left ??= new AbortController();
-    // A request that is taken back while it waits has no answer, and so needs no room.
-    const signal = AbortSignal.any([this.#left.signal, this.#request.signal]);
-    const giveBack = await this.#outbound.backlog.take(bytes, signal);
+    const signal = this.#signal;
+    const giveBackOwn = await this.#outbound.backlog.take(bytes, signal);
+    const giveBackShared = await this.#results.take(bytes, this.#outbound, signal);
+    const giveBack = () => {
+      giveBackShared();
+      giveBackOwn();
+    };
     // Room that came at the moment of leaving is given back as well.
     if (signal.aborted) giveBack();
     else this.#giveBack = giveBack;
@@ -139,8 +237,7 @@ export class BacklogPlace {
     else signal.addEventListener("abort", onAbort, { once: true });
     const hasLeft = await Promise.race([this.#outbound.whenLeft(id), takenBack.promise]);
     signal.removeEventListener("abort", onAbort);
-    this.#giveBack?.();
-    this.#giveBack = undefined;
+    this.#giveBackAll();
     return hasLeft;
   }
 
@@ -148,9 +245,19 @@ export class BacklogPlace {
   leaveUnlessUsed(): void {
     if (this.#isUsed) return;
     this.#left?.abort();
+    this.#giveBackAll();
+  }
+
+  #giveBackAll(): void {
+    this.leaveAside();
     this.#giveBack?.();
     this.#giveBack = undefined;
   }
+}
+
+/** The same of a result that is not written out yet; counts no further than it has to. */
+export function weighsLarge(data: unknown): boolean {
+  return isLarge(weigh(data, largeBytes + 1));
 }
 
 /** True for a result that has to wait until there is room for it. */
@@ -159,9 +266,9 @@ export function isLarge(bytes: number): boolean {
 }
 
 /** Reads a task that is answered with. What finds no room is let go, and read again when there is some. */
-export async function readWithRoom(request: Asking, read: () => Promise<Task>): Promise<Task> {
+export async function readWithRoom(request: Asking, results: ResultRoom, read: () => Promise<Task>): Promise<Task> {
   let task: Task | undefined = await read();
-  const place = new BacklogPlace(request);
+  const place = new BacklogPlace(request, results);
   const bytes = isTerminal(task) ? sizeOf(task.outcome) : 0;
   if (!isLarge(bytes)) return task;
   if (!place.hasRoom(bytes)) task = undefined;
@@ -179,7 +286,11 @@ export async function makeRoom(ending: EndedCall, bytes: number, request: Client
   // What was taken back is answered by nothing, so there is nothing to wait for.
   if (signal.aborted) return ending.finish(!ending.isOnRecord || !isLost(request));
   if (!ending.isOnRecord && !isLarge(bytes)) return ending.finish(true);
-  if (isLarge(bytes) && !place.hasRoom(bytes)) await ending.setAside();
+  if (isLarge(bytes) && !place.hasRoom(bytes)) {
+    await place.enterAside(bytes);
+    await ending.setAside();
+  }
+  place.leaveAside();
   if (isLarge(bytes)) await place.take(bytes);
   let isThere = false;
   void place.whenLeft().then((hasLeft) => {

@@ -9,6 +9,7 @@ import type { Calls } from "../task/calls.ts";
 import type { DeferralRules } from "../task/deferral.ts";
 import type { Engine } from "../task/engine.ts";
 import type { CommandStats } from "../task/history.ts";
+import type { Limits } from "../task/limits.ts";
 import type { SharedState } from "../task/shared-state.ts";
 import type { Json } from "../wire/json.ts";
 import { createTools, type ToolsOptions } from "./command-tools.ts";
@@ -20,6 +21,7 @@ import { createTasks2026 } from "./generation/tasks-2026.ts";
 import type { GuestCompany } from "./guest-view.ts";
 import { hostNameOf } from "./host-limit.ts";
 import { Listening, type ListName } from "./listening.ts";
+import { ResultRoom } from "./outbound.ts";
 import { ParkedCalls } from "./parked-calls.ts";
 import type { CommandTools, ServerIdentity } from "./parts.ts";
 import { PollLimit } from "./poll-limit.ts";
@@ -47,6 +49,7 @@ export interface ServingOptions {
   readonly hasFollowUpTools: boolean;
   readonly toolPrefix: string;
   readonly keepInlineMs: number;
+  readonly limits: Limits;
   readonly deferral: DeferralRules;
   readonly errorsAsCompleted: boolean;
   readonly hosts: Readonly<Record<string, HostOverride>>;
@@ -94,10 +97,18 @@ export function createServing(options: ServingOptions): Serving {
   const { catalog, clock, log, isDebug, readStats, guests, hasPrompts } = options;
   const openEngine = async () => (await options.openCalls()).engine;
   const find = (name: string): Command | undefined => catalog.get(name)?.command;
-  const common = { openEngine, find, clock, log, isDebug, polls: new PollLimit(clock) };
+  const results = new ResultRoom(clock, options.limits.resultMb * 1024 * 1024);
+  const common = { openEngine, find, clock, log, isDebug, polls: new PollLimit(clock), results };
   const plain = options.hasFollowUpTools ? new FollowUpTools({ ...common, toolPrefix: options.toolPrefix }) : undefined;
   const parked = new ParkedCalls(options);
-  const shared = { ...options, parked, plain, states: new RequestStates(clock, options.openShared), openEngine };
+  const shared = {
+    ...options,
+    results,
+    parked,
+    plain,
+    states: new RequestStates(clock, options.openShared),
+    openEngine,
+  };
   const lists: readonly ListName[] = hasPrompts ? ["tools", "prompts"] : ["tools"];
   const listening = new Listening(new TaskSubscriptions(common), lists);
   const listen = (params: Json, request: ClientRequest) => listening.answer(params, request);

@@ -110,9 +110,9 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
   const cancelLoading =
     catalog.pending.length === 0 ? () => {} : parts.clock.after(loadAllAfterMs, () => void catalog.loadAll());
   // Not all settings: to copy `environment` would read all files of the project.
-  const { project, toolPrefix, errorsAsCompleted, hosts, hostName, deferral, isDebug } = settings;
+  const { project, toolPrefix, errorsAsCompleted, hosts, hostName, deferral, isDebug, limits } = settings;
   const serving = createServing({
-    ...{ project, toolPrefix, errorsAsCompleted, hosts, hostName, deferral, isDebug },
+    ...{ project, toolPrefix, errorsAsCompleted, hosts, hostName, deferral, isDebug, limits },
     facts: parts.facts ?? settings,
     catalog,
     openCalls: () => tasks.calls(),

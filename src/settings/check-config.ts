@@ -108,6 +108,7 @@ const limitFields: Record<keyof LimitsConfig, Field> = {
   signedInTasks: wholeFrom(1, 1_000_000),
   anonymousTasks: wholeFrom(1, 1_000_000),
   openQuestions: wholeFrom(1, 1_000_000),
+  resultMb: wholeFrom(1, 16_384),
 };
 
 const fields: Record<keyof UserConfig, Field> = {

@@ -1,9 +1,13 @@
+import { getHeapStatistics } from "node:v8";
 import type { CallerScope } from "./store.ts";
 import { type EndedTask, isExpired } from "./task.ts";
 import { weigh } from "./weigh.ts";
 
 /** How much of what has ended a process remembers: the last tasks, so many and so many bytes of input and outcome. */
-const remembered = { count: 1_000, bytes: 16 * 1024 * 1024 };
+const remembered = {
+  count: 1_000,
+  bytes: Math.min(16 * 1024 * 1024, getHeapStatistics().heap_size_limit / 32),
+};
 
 /**
  * Tasks that are known to have ended, for when the store can no longer be asked. An end is final, so what is remembered

@@ -19,6 +19,8 @@ export interface Limits {
   readonly anonymousTasks: number;
   /** Tasks of one caller that wait for an answer. */
   readonly openQuestions: number;
+  /** Megabytes of results that are on their way to clients, in all forms, of a server. */
+  readonly resultMb: number;
 }
 
 export const defaultLimits: Limits = {
@@ -26,6 +28,7 @@ export const defaultLimits: Limits = {
   signedInTasks: 1_000,
   anonymousTasks: 100,
   openQuestions: 1_000,
+  resultMb: 64,
 };
 
 /** The setting that limits the live tasks of a caller. */

@@ -111,6 +111,11 @@ export class LineTransport implements Way, Outbound {
     return this;
   }
 
+  closeSlow(): void {
+    this.#onBroken(new Error("The client reads too slowly, and others wait for room for their results."));
+    this.#options.output.destroy();
+  }
+
   /** The arrival of the message that `onMessage` is being called with. */
   get arrivedAt(): number {
     return this.#arrivedAt - this.#waitedMs;

@@ -66,8 +66,14 @@ export class EventReader {
 
 /** An event as it is written; `data` is one line, as JSON is. */
 export function toEventText(data: string, id?: string): string {
-  return `event: message\n${id === undefined ? "" : `id: ${id}\n`}data: ${data}\n\n`;
+  return `${toEventHead(id)}${data}${eventTail}`;
 }
+
+/** What stands before and after the data of an event, for data that is too large to be copied into one text. */
+export function toEventHead(id?: string): string {
+  return `event: message\n${id === undefined ? "" : `id: ${id}\n`}data: `;
+}
+export const eventTail = "\n\n";
 
 /** An event that says nothing: it gives the client an id to come back with, and says how long to wait before that. */
 export function toMarker(id: string, retryMs: number): string {

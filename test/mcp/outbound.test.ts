@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
-import { Backlog, BacklogPlace } from "../../src/mcp/outbound.ts";
+import { Backlog, BacklogPlace, ResultRoom } from "../../src/mcp/outbound.ts";
 import type { ClientConnection } from "../../src/mcp/request.ts";
+import { FakeClock, pass, turns } from "../helpers/fake-clock.ts";
 
 /** A request on a way that never says that an answer has left: none comes for what was taken back. */
-function ask(backlog: Backlog) {
+function ask(backlog: Backlog, results = new ResultRoom(new FakeClock(), 64 * 1024 * 1024)) {
   const [stop, closed, left] = [new AbortController(), new AbortController(), Promise.withResolvers<boolean>()];
   const request = {
     id: 1,
@@ -16,7 +17,7 @@ function ask(backlog: Backlog) {
     stop.abort();
     left.resolve(false);
   };
-  return { place: new BacklogPlace(request), cancel: () => stop.abort(), lose };
+  return { place: new BacklogPlace(request, results), cancel: () => stop.abort(), lose };
 }
 
 test("a request that is taken back while it waits for room leaves none taken, and nobody waits for its answer to leave", async () => {
@@ -34,4 +35,47 @@ test("a request that is taken back while it waits for room leaves none taken, an
   third.lose();
   expect(await left, "nobody was there to take it").toBe(false);
   expect(backlog.isEmpty).toBe(true);
+});
+
+test("while others wait for room, the connection that reads slowest is closed, and its room goes to the next", async () => {
+  const clock = new FakeClock();
+  const results = new ResultRoom(clock, 300);
+  const closed: string[] = [];
+  const take = (name: string, bytes: number) => {
+    const released = Promise.withResolvers<() => void>();
+    const closeSlow = () => {
+      closed.push(name);
+      void released.promise.then((giveBack) => giveBack());
+    };
+    const outbound = { backlog: new Backlog(), whenLeft: () => Promise.resolve(true), closeSlow };
+    const taken = results.take(bytes, outbound, new AbortController().signal);
+    void taken.then(released.resolve);
+    return taken;
+  };
+  await take("slow", 20);
+  await take("fast", 80);
+  // A result counts three times: as it is, as JSON, and as what is sent.
+  expect(results.hasRoom(1)).toBe(false);
+  await pass(clock, 10_000);
+  expect(closed, "nobody waits").toEqual([]);
+  const next = take("next", 20);
+  await pass(clock, 1_900);
+  expect(closed).toEqual([]);
+  await pass(clock, 100);
+  expect(closed).toEqual(["slow"]);
+  await next;
+});
+
+test("results that only go to the disk are written out one after the other where there is no room for two", async () => {
+  const results = new ResultRoom(new FakeClock(), 300);
+  const [first, second] = [ask(new Backlog(100), results), ask(new Backlog(100), results)];
+  await first.place.enterAside(100);
+  let isWritten = false;
+  const waiting = second.place.enterAside(100).then(() => (isWritten = true));
+  await turns();
+  expect(isWritten).toBe(false);
+  first.place.leaveAside();
+  await waiting;
+  second.place.leaveAside();
+  expect(results.hasRoom(100)).toBe(true);
 });

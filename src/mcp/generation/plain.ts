@@ -12,7 +12,7 @@ import { withinHostLimit } from "../../task/answer-deadline.ts";
 import { ProgressReader } from "../../task/progress.ts";
 import { statusLine, timingOf } from "../../task/status-line.ts";
 import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
-import { readWithRoom } from "../outbound.ts";
+import { type ResultRoom, readWithRoom } from "../outbound.ts";
 import type { ListedTool } from "../parts.ts";
 import { ProgressSender } from "../progress-sender.ts";
 import type { ClientRequest, Result } from "../request.ts";
@@ -29,6 +29,7 @@ import { describeJob, isForModel, toJobHandle } from "./job-handle.ts";
 
 export interface PlainOptions extends TaskTelling {
   readonly toolPrefix: string;
+  readonly results: ResultRoom;
 }
 
 /** One follow-up call, and how long its host lets it wait. */
@@ -187,7 +188,7 @@ export class FollowUpTools {
     await takeAnswers(await this.#options.openEngine(), input.job_id, call.request);
     const live = await this.#waitAwhile(input, call);
     if (live !== undefined) return toSendBack(live, call.request) ?? this.toHandle(live, call);
-    const ended = await readWithRoom(call.request, () => this.#get(input.job_id, call));
+    const ended = await readWithRoom(call.request, this.#options.results, () => this.#get(input.job_id, call));
     const { find, isDebug } = this.#options;
     return isTerminal(ended) ? resultOrError(ended, find, isDebug) : this.toHandle(ended, call);
   }

@@ -5,7 +5,7 @@ import type { Engine } from "../../task/engine.ts";
 import { ProgressReader } from "../../task/progress.ts";
 import { estimatedSeconds, toWords } from "../../task/status-line.ts";
 import { isTerminal, type Task } from "../../task/task.ts";
-import { readWithRoom } from "../outbound.ts";
+import { type ResultRoom, readWithRoom } from "../outbound.ts";
 import type { PollLimit } from "../poll-limit.ts";
 import { ProgressSender } from "../progress-sender.ts";
 import type { ClientConnection, ClientRequest, Handler, Result } from "../request.ts";
@@ -24,6 +24,7 @@ const immediateResponse = "io.modelcontextprotocol/model-immediate-response";
 export interface Tasks2025Options extends TaskTelling {
   readonly log: Logger;
   readonly polls: PollLimit;
+  readonly results: ResultRoom;
   /** For clients that never fetch the result of a failed task. */
   readonly errorsAsCompleted: boolean;
 }
@@ -125,7 +126,7 @@ export class Tasks2025 {
       this.questions.show(latest, key, request);
     };
     try {
-      const ended = await readWithRoom(request, () =>
+      const ended = await readWithRoom(request, this.#options.results, () =>
         this.#waitForEnd(task, { engine, key, signal: request.signal, onTask }),
       );
       if (!isTerminal(ended))

@@ -6,7 +6,7 @@ import type { Engine } from "../../task/engine.ts";
 import { openQuestions } from "../../task/task.ts";
 import { fieldsOf } from "../../wire/json.ts";
 import { tasksExtension } from "../../wire/revisions.ts";
-import { readWithRoom } from "../outbound.ts";
+import { type ResultRoom, readWithRoom } from "../outbound.ts";
 import type { PollLimit } from "../poll-limit.ts";
 import { canAnswer, toAnswer } from "../questions.ts";
 import type { ClientCapabilities, ClientRequest, Handler, Result } from "../request.ts";
@@ -19,6 +19,7 @@ import { type TaskTelling, toDetailedTask } from "../task-wire.ts";
 
 export interface Tasks2026Options extends TaskTelling {
   readonly polls: PollLimit;
+  readonly results: ResultRoom;
 }
 
 /** True when this very request declares the extension; what an earlier one said does not count. */
@@ -50,7 +51,7 @@ export function createTasks2026(options: Tasks2026Options): Readonly<Record<stri
   };
   handle("tasks/get", async ({ taskId }, { request, engine, caller, capabilities }) => {
     await options.polls.admit(caller, taskId);
-    const task = await readWithRoom(request, () => engine.get(caller, taskId));
+    const task = await readWithRoom(request, options.results, () => engine.get(caller, taskId));
     return toDetailedTask(task, find, {
       now: clock.now(),
       canAnswer: (question) => canAnswer(question, capabilities),

@@ -2,7 +2,8 @@ import type { Caller } from "../../command/caller.ts";
 import type { Way } from "../../mcp/incoming.ts";
 import type { Outbound } from "../../mcp/outbound.ts";
 import { type Message, writeAnything } from "../../wire/message.ts";
-import { toEventText, toMarker } from "../../wire/sse.ts";
+import { eventTail, toEventHead, toEventText, toMarker } from "../../wire/sse.ts";
+import { partBytes } from "../door-limits.ts";
 import type { Replay } from "./replay.ts";
 
 /** How long a client that lost its connection is asked to wait before it comes back. */
@@ -31,7 +32,8 @@ export interface EventCarrier extends Outbound {
   openStream(headers: Readonly<Record<string, string>> | undefined, first: string): void;
   /** Events that are all there is. */
   answerStream(headers: Readonly<Record<string, string>>, text: string): void;
-  write(text: string): void;
+  /** `tail` follows the text. */
+  write(text: string, tail?: string): void;
   end(): void;
 }
 
@@ -80,21 +82,33 @@ export class EventWay implements Way {
   }
 
   send(message: Message): void {
-    const { replay, headers, onOver } = this.#options;
+    const { replay, onOver } = this.#options;
     const isAnswer = message.method === undefined;
     const text = writeAnything(message);
     if (text === undefined) return;
     const carrier = this.#carrier;
     const isOpen = carrier?.isStream === true;
     const marker = isOpen ? "" : this.#marker();
-    const event =
-      marker + toEventText(text, replay?.keep(this.id, text, isAnswer ? (message.id ?? undefined) : undefined));
-    if (isOpen) carrier.write(event);
+    const id = replay?.keep(this.id, text, isAnswer ? (message.id ?? undefined) : undefined);
+    if (text.length > partBytes && carrier !== undefined) this.#sendLarge(carrier, text, marker + toEventHead(id));
+    else this.#sendSmall(carrier, marker + toEventText(text, id), isAnswer);
+    if (!isAnswer) return;
+    carrier?.end();
+    onOver?.();
+  }
+
+  /** Its data is never copied into one text with what stands around it. */
+  #sendLarge(carrier: EventCarrier, text: string, head: string): void {
+    if (carrier.isStream) carrier.write(head);
+    else carrier.openStream(this.#options.headers, head);
+    carrier.write(text, eventTail);
+  }
+
+  #sendSmall(carrier: EventCarrier | undefined, event: string, isAnswer: boolean): void {
+    const { headers } = this.#options;
+    if (carrier?.isStream === true) carrier.write(event);
     else if (isAnswer) carrier?.answerStream(headers ?? {}, event);
     else carrier?.openStream(headers, event);
-    if (!isAnswer) return;
-    if (isOpen) carrier.end();
-    onOver?.();
   }
 
   drop(): void {

@@ -155,8 +155,8 @@ export class FarCarrier implements EventCarrier {
     this.#finish(text);
   }
 
-  write(text: string): void {
-    if (!this.isOver) this.#send(text, false);
+  write(text: string, tail = ""): void {
+    if (!this.isOver) this.#send(text + tail, false);
   }
 
   end(): void {

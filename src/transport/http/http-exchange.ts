@@ -102,6 +102,10 @@ export class HttpExchange implements Way, Outbound {
     return new Promise((resolve) => this.onClose(() => resolve(!this.isBroken)));
   }
 
+  closeSlow(): void {
+    this.#response.destroy();
+  }
+
   /** One message; an answer is the last. */
   send(message: Message): void {
     const isAnswer = message.method === undefined;
@@ -158,10 +162,12 @@ export class HttpExchange implements Way, Outbound {
   }
 
   /** Whoever writes does not wait, so a client that leaves too much unread is closed. */
-  write(text: string): void {
+  write(text: string, tail = ""): void {
     if (this.isOver || this.#writer === undefined) return;
     if (this.#writer.waitingBytes > unread.mostBytes) return void this.#response.destroy();
-    this.#writer.write(Buffer.from(text));
+    const bytes = Buffer.allocUnsafe(Buffer.byteLength(text) + Buffer.byteLength(tail));
+    bytes.write(tail, bytes.write(text));
+    this.#writer.write(bytes);
   }
 
   /** The server leaves: who waits is told so, and whatever else the answer would have been is as if it were lost. */
