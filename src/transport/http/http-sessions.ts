@@ -17,6 +17,8 @@ import { SessionPost } from "./session-post.ts";
 
 /** How long what was sent is kept for a client that comes back, at least; it is looked for once a minute. */
 const replayLivesMs = 60_000;
+/** What is left of an answer lives this long: a client that comes back even later asks for its tasks. */
+const wordLivesMs = 5 * 60_000;
 /** How often it is looked for sessions that were silent for too long, and those that were used are noted as such. */
 const lookMs = 60_000;
 
@@ -250,7 +252,7 @@ export class Sessions {
     this.#cancelLook ??= clock.after(lookMs, () => {
       this.#cancelLook = undefined;
       const now = clock.monotonic();
-      this.#place.replays.sweep(now - replayLivesMs);
+      this.#place.replays.sweep(now - replayLivesMs, now - wordLivesMs);
       void this.#noteUsed();
       // Whether it is used elsewhere is on record: who comes back finds it there, or not.
       for (const session of this.#sessions.values())

@@ -14,8 +14,13 @@ interface Kept {
   /** The request that it answers. */
   readonly answerTo: Id | undefined;
   readonly bytes: number;
+  /** It is kept only so that its client learns what became of the answer. */
+  readonly isWord?: boolean;
   readonly owner: Replay;
 }
+
+/** What an event takes beside its text. */
+const eventBytes = 400;
 
 /** What is left of an answer that is kept no longer: whoever comes back for it has to know that it will not come. */
 const noLongerKept =
@@ -31,11 +36,15 @@ export class ReplayMemory {
     this.#mostBytes = mostBytes;
   }
 
-  /** Drops what is older: whoever comes back does so within seconds. */
-  sweep(before: number): void {
-    for (const oldest of this.#events) {
-      if (oldest.at >= before) continue;
-      oldest.owner.expire(oldest);
+  /**
+   * Drops messages that are older than `before`: a client that comes back does so within seconds. Of an answer a word is
+   * left, until it is older than `wordsBefore`.
+   */
+  sweep(before: number, wordsBefore = Number.NEGATIVE_INFINITY): void {
+    // What is put back while this goes on stands behind the others.
+    for (const event of [...this.#events]) {
+      if (event.at < wordsBefore) event.owner.forget(event);
+      else if (event.at < before && event.isWord !== true) event.owner.expire(event);
     }
   }
 
@@ -86,7 +95,7 @@ export class Replay {
       streamId,
       text,
       answerTo,
-      bytes: text.length,
+      bytes: text.length + eventBytes,
       owner: this,
     });
     // The memory of all may have let go of it already.
@@ -112,25 +121,23 @@ export class Replay {
 
   /** The session has ended. */
   clear(): void {
-    for (const event of this.#kept.values()) this.#forget(event);
+    for (const event of this.#kept.values()) this.forget(event);
   }
 
-  /** Its time is over; of an answer a word is left for as long as the session is. */
+  /** Its time is over; of an answer a word is left. */
   expire(event: Kept): void {
-    const stub = toStub(event);
-    this.#forget(event);
+    const word = toWord(event);
+    this.forget(event);
     // An answer that is no longer than the word about it stays itself.
-    const rest = event.bytes > replayBytes.stub ? { text: stub, bytes: replayBytes.stub } : {};
-    if (stub !== undefined) this.#put({ ...event, at: Number.POSITIVE_INFINITY, ...rest } as Kept);
+    if (word !== undefined) this.#put(event.text.length > replayBytes.stub ? word : { ...event, isWord: true });
   }
 
   /** Makes room: of an answer a word is left, of anything else nothing. */
   drop(event: Kept): void {
-    this.#forget(event);
-    const stub = toStub(event);
+    this.forget(event);
+    const word = event.text.length > replayBytes.stub ? toWord(event) : undefined;
     // An answer is the last of its stream, so a word that comes after all the others comes in its place.
-    if (stub !== undefined && event.bytes > replayBytes.stub)
-      this.#put({ ...event, text: stub, bytes: replayBytes.stub });
+    if (word !== undefined) this.#put(word);
   }
 
   #put(event: Kept): void {
@@ -139,7 +146,8 @@ export class Replay {
     this.#memory.add(event);
   }
 
-  #forget(event: Kept): void {
+  /** Nothing of it is left. */
+  forget(event: Kept): void {
     if (this.#kept.get(event.number) !== event) return;
     this.#kept.delete(event.number);
     this.#bytes -= event.bytes;
@@ -153,10 +161,11 @@ export class Replay {
   }
 }
 
-function toStub({ answerTo }: Kept): string | undefined {
-  return answerTo === undefined
-    ? undefined
-    : writeMessage({ id: answerTo, error: { code: RpcCode.Internal, message: noLongerKept } });
+function toWord(event: Kept): Kept | undefined {
+  const { answerTo } = event;
+  if (answerTo === undefined) return undefined;
+  const text = writeMessage({ id: answerTo, error: { code: RpcCode.Internal, message: noLongerKept } });
+  return { ...event, text, bytes: replayBytes.stub + eventBytes, isWord: true };
 }
 
 function toEventId(number: number, streamId: string): string {

@@ -76,7 +76,24 @@ test("what is older than its time goes, and a word of it stays", async () => {
   expect(replayed(replay, opened)).toEqual([note("new"), word]);
   expect(memory.bytes).toBeLessThan(2_000);
   memory.sweep(150);
-  expect(replayed(replay, opened), "words of answers are not swept").toEqual([word]);
+  expect(replayed(replay, opened), "words of answers are swept later").toEqual([word]);
+  memory.sweep(200, 50);
+  expect(replayed(replay, opened)).toEqual([]);
+  expect(memory.bytes).toBe(0);
+});
+
+test("10,000 small answers of a session take no more than 4 MiB with all that belongs to them, and nothing after 5 minutes", () => {
+  let now = 0;
+  const memory = new ReplayMemory();
+  const replay = new Replay(memory, () => now);
+  const opened = replay.mark("a");
+  for (let id = 0; id < 10_000; id++) keep(replay, "a", answer(id, 100));
+  // An event takes 400 bytes beside its text.
+  expect(replayed(replay, opened).length * 500).toBeLessThan(4 * mib);
+  now = 300_001;
+  memory.sweep(now - 60_000, now - 300_000);
+  expect(replayed(replay, opened)).toEqual([]);
+  expect(memory.bytes).toBe(0);
 });
 
 test("all sessions together keep 64 MiB, the oldest of all makes room, and a session that ends gives back all of it", async () => {
