@@ -6,8 +6,14 @@ import { commandsSinceLastLook, listenForCommands, minBlockMs, running, takeBloc
 const tickMs = 250;
 const cure = 'isolation: "process" in its command prevents that';
 
-/** The watch of this process: its last tick, how late that was, and whether the event loop has turned since. */
-let watch: { readonly clock: Clock; tickedAt: number; lateMs: number; isSameTurn: boolean } | undefined;
+/**
+ * How many turns of the event loop are still part of a block: in the first one connections are accepted that were made
+ * during the block, and in the second one their requests are read.
+ */
+const turnsAfterBlock = 2;
+
+/** The watch of this process: its last tick, how late that was, and the turns that are still part of a block. */
+let watch: { readonly clock: Clock; tickedAt: number; lateMs: number; turnsLeft: number } | undefined;
 
 /**
  * When the bytes arrived that the event loop hands over now, on the monotonic clock. While a command blocks the event
@@ -17,7 +23,7 @@ let watch: { readonly clock: Clock; tickedAt: number; lateMs: number; isSameTurn
 export function arrivalTime(clock: Clock): number {
   const now = clock.monotonic();
   if (watch === undefined) return now;
-  const blockMs = Math.max(overdueMs(), watch.isSameTurn ? watch.lateMs : 0);
+  const blockMs = Math.max(overdueMs(), watch.turnsLeft > 0 ? watch.lateMs : 0);
   return blockMs < tickMs ? now : now - blockMs;
 }
 
@@ -34,7 +40,7 @@ export function overdueMs(): number {
 export function watchLoop(clock: Clock, log: Logger, onCommands?: (names: readonly string[]) => void): () => void {
   const stopListening = onCommands === undefined ? undefined : listenForCommands(onCommands);
   let cancel = () => {};
-  const own = { clock, tickedAt: clock.monotonic(), lateMs: 0, isSameTurn: false };
+  const own = { clock, tickedAt: clock.monotonic(), lateMs: 0, turnsLeft: 0 };
   watch = own;
   const tick = () => {
     const now = clock.monotonic();
@@ -50,7 +56,7 @@ export function watchLoop(clock: Clock, log: Logger, onCommands?: (names: readon
         `${name} blocked the event loop for ${formatDuration(ms)}, so its answer came too late: ${lateFor.host} waits ${formatDuration(lateFor.limitMs)}; ${cure}`,
       );
     }
-    if (own.lateMs > tickMs) noteSameTurn();
+    if (own.lateMs > tickMs) countTurns(turnsAfterBlock);
     if (own.lateMs > minBlockMs && names.size > 0) {
       log.info(
         `the event loop was blocked for ${formatDuration(own.lateMs)} while ${[...names].join(", ")} ran; ${cure}`,
@@ -58,12 +64,9 @@ export function watchLoop(clock: Clock, log: Logger, onCommands?: (names: readon
     }
     cancel = clock.after(tickMs, tick);
   };
-  /** What is read before the event loop has turned once more arrived during the block. */
-  const noteSameTurn = () => {
-    own.isSameTurn = true;
-    setImmediate(() => {
-      own.isSameTurn = false;
-    });
+  const countTurns = (left: number) => {
+    own.turnsLeft = left;
+    if (left > 0) setImmediate(() => countTurns(left - 1));
   };
   cancel = clock.after(tickMs, tick);
   return () => {

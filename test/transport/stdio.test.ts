@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.ts";
-import { watchLoop } from "../../src/command/loop-watch.ts";
+import { arrivalTime, watchLoop } from "../../src/command/loop-watch.ts";
 import { silentLog } from "../../src/log.ts";
 import { LineTransport, type LineTransportOptions } from "../../src/transport/stdio.ts";
 import type { Message } from "../../src/wire/message.ts";
@@ -18,11 +18,19 @@ const call = `${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", pa
 /** A clock whose time passes without its timers, as while a command blocks the event loop. */
 class BlockedClock implements Clock {
   #now = 1_000;
+  #timer: (() => void) | undefined;
   now = () => this.#now;
   monotonic = () => this.#now;
-  after = () => () => {};
+  after = (_ms: number, callback: () => void) => {
+    this.#timer = callback;
+    return () => {};
+  };
   block(ms: number): void {
     this.#now += ms;
+  }
+  /** The first thing after a block are the timers. */
+  fire(): void {
+    this.#timer?.();
   }
 }
 
@@ -40,6 +48,18 @@ describe("a message counts as arrived", () => {
     await turn();
     // The watch looks every 250 ms, so a block is known to within that.
     expect(arrivals).toEqual([1_000, 1_250]);
+  });
+
+  test("when the event loop was blocked, if its connection was accepted right after that", async () => {
+    const clock = new BlockedClock();
+    onTestFinished(watchLoop(clock, silentLog));
+    clock.block(4_000);
+    clock.fire();
+    expect(arrivalTime(clock), "what is read in this turn").toBe(1_250);
+    await turn();
+    expect(arrivalTime(clock), "what is read of a connection that was accepted in it").toBe(1_250);
+    await turn();
+    expect(arrivalTime(clock), "what is read later").toBe(5_000);
   });
 
   test("when the stdio proxy got it, if it waited there", async () => {
