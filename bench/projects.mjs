@@ -23,19 +23,20 @@ export function makeProjects(folder) {
 }
 
 /** Makes a project of so many command files, and returns its folder. */
-export function makePlainProject(folder, commands) {
-  return makeProject(folder, { echo: plain, commands });
+export function makePlainProject(folder, commands, ending = "ts") {
+  return makeProject(folder, { echo: plain, commands, ending });
 }
 
-function makeProject(folder, { echo, commands, config }) {
-  writeCommand(folder, "echo/text", echo);
-  for (let at = 1; at < commands; at++) writeCommand(folder, `group${Math.floor(at / 50)}/number${at}`, plain);
+function makeProject(folder, { echo, commands, config, ending = "ts" }) {
+  writeCommand(folder, `echo/text.${ending}`, echo);
+  for (let at = 1; at < commands; at++)
+    writeCommand(folder, `group${Math.floor(at / 50)}/number${at}.${ending}`, plain);
   if (config !== undefined) writeFileSync(path.join(folder, "meanwhile.config.mjs"), config);
   return folder;
 }
 
 function writeCommand(folder, name, { effects, run }) {
-  const file = path.join(folder, "commands", `${name}.ts`);
+  const file = path.join(folder, "commands", name);
   mkdirSync(path.dirname(file), { recursive: true });
   const text = `import { setImmediate } from "node:timers/promises";
 import { defineCommand } from "meanwhile";

@@ -49,7 +49,7 @@ export class StoredCatalog {
 
   constructor(home: Home, folders: readonly string[]) {
     this.#home = home;
-    this.#folders = folders.filter((folder) => !isBundledFile(path.join(folder, "any")));
+    this.#folders = folders;
   }
 
   /**
