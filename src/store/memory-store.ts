@@ -12,6 +12,7 @@ import type {
   ListFilter,
   TaskPage,
   TaskStore,
+  UnclaimableRequest,
 } from "../task/store.ts";
 import {
   differingNames,
@@ -258,6 +259,24 @@ export class MemoryStore implements TaskStore {
     return [...this.#rows.values()].filter((row) => this.#apply(row, { type: "lapse" })).map((row) => row.task.taskId);
   }
 
+  async markUnclaimable(request: UnclaimableRequest): Promise<readonly string[]> {
+    const { project, environment, dueMs } = request;
+    const running = new Set(
+      [...this.#rows.values()].flatMap(({ task }) => (isHeld(task) ? [environmentKey(task)] : [])),
+    );
+    return [...this.#rows.values()]
+      .filter(({ task }) => task.project === project && task.notBefore <= this.now() - dueMs)
+      .filter(({ task }) => !running.has(environmentKey(task)))
+      .filter((row) =>
+        this.#apply(row, { type: "unclaimable", names: differingNames(row.task.environment, environment) }),
+      )
+      .map((row) => row.task.taskId);
+  }
+
+  async setEnvironment(scope: CallerScope, taskId: string, environment: EnvironmentMarks): Promise<boolean> {
+    return this.#applyOwn(scope, taskId, { type: "setEnvironment", environment: toJson(environment) });
+  }
+
   async sweep(): Promise<number> {
     const now = this.now();
     return this.#remove(({ task }) => isExpired(task, now)).length;
@@ -347,4 +366,13 @@ export class MemoryStore implements TaskStore {
   #changed(taskId: string): void {
     this.#listeners.tell(taskId, this.#rows.get(taskId)?.task.status === "queued");
   }
+}
+
+function isHeld(task: Task): boolean {
+  return !isTerminal(task) && task.lease !== undefined;
+}
+
+/** Equal for tasks of one project and one environment. */
+function environmentKey({ project, environment }: Task): string {
+  return JSON.stringify([project, environment]);
 }

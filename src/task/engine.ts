@@ -267,6 +267,14 @@ export class Engine {
     return await this.#options.store.cancel({ caller }, taskId, message);
   }
 
+  /** Makes a queued task due now, for workers with this environment. False if it is not queued. */
+  async retry(caller: string, taskId: string, environment: EnvironmentMarks): Promise<boolean> {
+    const isDone = await this.#options.store.setEnvironment({ caller }, taskId, environment);
+    const task = await this.get(caller, taskId);
+    if (isDone) this.#options.dispatcher?.offer(ticketOf(task));
+    return isDone;
+  }
+
   /** The client that followed a task by its token is gone. */
   async dropToken(caller: string, taskId: string): Promise<void> {
     await this.#options.store.dropToken({ caller }, taskId);

@@ -13,6 +13,8 @@ export function statusLine(task: Task, now: number): string {
   const question = open.find(isForPerson) ?? open[0];
   if (question !== undefined)
     return `${isForPerson(question) ? "asks:" : "waits for"} ${question.message}${answerBy(question)}`;
+  // The progress of an earlier attempt says less than why the task waits for the next one.
+  if (task.status === "queued" && task.statusMessage !== undefined) return task.statusMessage;
   const words = task.progress?.message ?? task.statusMessage ?? "";
   const numbers = numbersOf(task, now);
   return [words, numbers === "" ? "" : words === "" ? numbers : `(${numbers})`].filter(Boolean).join(" ");

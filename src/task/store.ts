@@ -84,6 +84,14 @@ export interface ClaimRequest {
   readonly shares?: ClaimShares;
 }
 
+export interface UnclaimableRequest {
+  readonly project: string;
+  /** The environment of the process that asks. */
+  readonly environment: EnvironmentMarks;
+  /** Only tasks that have been due for at least this long, so that a worker with room had time to claim them. */
+  readonly dueMs: number;
+}
+
 /** Whose turn it is, in the eyes of the worker that asks. */
 export interface ClaimShares {
   /** Callers who may have no more tasks run … */
@@ -182,6 +190,17 @@ export interface TaskStore {
   interrupt(worker?: string, expiredBefore?: number): Promise<readonly string[]>;
   /** Ends what asks a question whose time is over; the tasks that it ended. */
   lapse(): Promise<readonly string[]>;
+  /**
+   * Sets the status message of queued tasks of a project that no worker may claim: they differ from this environment, and
+   * no running task has theirs. Ends those that have waited for as long as their result would be kept. Handles at most
+   * 100 tasks. Returns the IDs of the tasks that it changed.
+   */
+  markUnclaimable(request: UnclaimableRequest): Promise<readonly string[]>;
+  /**
+   * Replaces the environment of a queued task, clears its status message and makes it due now. False if there is no such
+   * task.
+   */
+  setEnvironment(scope: CallerScope, taskId: string, environment: EnvironmentMarks): Promise<boolean>;
   /** Removes results whose time is over; all ended ones of a caller, or one of them. */
   sweep(): Promise<number>;
   prune(scope: CallerScope, taskId?: string): Promise<number>;

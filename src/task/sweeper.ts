@@ -3,6 +3,7 @@ import { isStoreError, messageOf } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { type Dispatcher, ticketOfLost } from "./dispatcher.ts";
 import type { TaskStore } from "./store.ts";
+import type { EnvironmentMarks } from "./task.ts";
 
 export interface SweeperOptions {
   readonly store: TaskStore;
@@ -13,11 +14,17 @@ export interface SweeperOptions {
   /** True for a worker on this machine whose process is certainly gone. */
   readonly isDead: (worker: string) => boolean;
   readonly leaseMs?: number;
+  /** Tasks of this project are told when no worker may claim them. Default: none are. */
+  readonly project?: string;
+  /** What this process has of the variables that the project's code reads. */
+  readonly environment?: () => EnvironmentMarks;
 }
 
 const deadCheckMs = 1_000;
 const leaseCheckMs = 2_000;
 const sweepMs = 60_000;
+/** A worker with room claims a due task within a second. */
+const claimableMs = 2_000;
 
 /**
  * Interrupts tasks whose worker is dead, and removes expired results.
@@ -39,6 +46,7 @@ export class Sweeper {
   /** The monotonic time at which the store last answered a check. */
   #lastAnswerAt = 0;
   #lastLeaseCheck = 0;
+  #lastUnclaimableCheck = Number.NEGATIVE_INFINITY;
   #lastSweep = Number.NEGATIVE_INFINITY;
 
   constructor(options: SweeperOptions) {
@@ -94,6 +102,10 @@ export class Sweeper {
       if (lapsed.length > 0)
         this.#options.log.info(`${lapsed.length} task${lapsed.length === 1 ? "" : "s"} ended: nobody answered`);
     }
+    if (at - this.#lastUnclaimableCheck >= claimableMs) {
+      this.#lastUnclaimableCheck = at;
+      await this.markUnclaimable();
+    }
     if (at - this.#lastSweep < sweepMs) return;
     this.#lastSweep = at;
     await store.sweep();
@@ -104,6 +116,13 @@ export class Sweeper {
     const { store, isDead } = this.#options;
     for (const worker of await store.workers())
       if (isDead(worker)) this.#note(await store.interrupt(worker), "its worker died");
+  }
+
+  /** Has tasks say that no worker may claim them, see `TaskStore.markUnclaimable`. */
+  async markUnclaimable(): Promise<void> {
+    const { store, project, environment } = this.#options;
+    if (project !== undefined && environment !== undefined)
+      await store.markUnclaimable({ project, environment: environment(), dueMs: claimableMs });
   }
 
   /**

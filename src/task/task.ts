@@ -103,7 +103,7 @@ export interface CancelledOutcome extends AnyOutcome {
 }
 
 /**
- * `interrupted`: the worker died and running again would not be safe. `protocol`: the command ended in a JSON-RPC
+ * `interrupted`: the worker died and running again would not be safe, or no worker might claim the task. `protocol`: the command ended in a JSON-RPC
  * error.
  */
 export type TaskFailure = "input" | "command" | "output" | "timeout" | "interrupted" | "protocol";

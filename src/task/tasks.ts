@@ -60,7 +60,8 @@ export interface TasksParts {
 
 /** Puts the engine together. Nothing is claimed or swept until a worker or the sweeper is started. */
 export function createTasks(parts: TasksParts): Tasks {
-  const { store, dispatcher, clock, log, project, home, config, deferral = defaultDeferral, isDead } = parts;
+  const { store, dispatcher, clock, log, project, environment, isDead } = parts;
+  const { home, config, deferral = defaultDeferral } = parts;
   const ended = new EndedTasks();
   const leaving = new Leaving();
   const history = new History(store, clock, project, { home, config, log });
@@ -69,7 +70,10 @@ export function createTasks(parts: TasksParts): Tasks {
     engine,
     history,
     createCalls: (worker) => new Calls({ engine, worker, history, clock, log, deferral }),
-    sweeper: new Sweeper({ store, dispatcher, clock, log, isDead }),
+    sweeper: new Sweeper({
+      ...{ store, dispatcher, clock, log, isDead, project },
+      ...(environment !== undefined && { environment }),
+    }),
     createWorker: (find, load) =>
       new Worker({
         ...{ ...parts, history, find, worker: parts.createWorkerName(), ended, leaving },

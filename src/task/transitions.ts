@@ -1,7 +1,9 @@
 import { formatDuration } from "../clock.ts";
 import type { Answer, Question } from "../command/context.ts";
+import { thisProgram } from "../program/program.ts";
 import {
   type EndedTask,
+  type EnvironmentMarks,
   isTerminal,
   type LimitedQuestion,
   type LiveTask,
@@ -33,6 +35,7 @@ import {
  *
  *  cancel, from every live status, or lapse, when a question's time is over ──▶ cancelled
  *        interrupt, unsafe or once too often, or of a call ──▶ failed
+ *        unclaimable, from queued, for as long as the result would be kept ──▶ failed
  *
  * Terminal is final. A live task is input_required exactly as long as one of its questions is open. A worker's events
  * carry its fence; one that is not the task's own is refused.
@@ -63,6 +66,9 @@ export type TaskEvent =
     }
   | { readonly type: "interrupt" }
   | { readonly type: "lapse" }
+  /** No worker has the values of these variables that the task depends on. */
+  | { readonly type: "unclaimable"; readonly names: readonly string[] }
+  | { readonly type: "setEnvironment"; readonly environment: EnvironmentMarks }
   | { readonly type: "cancel"; readonly message: string };
 
 /** A new task, before anybody has seen it; with a claim, one that is being worked on already. */
@@ -134,6 +140,11 @@ export function apply(task: Task, event: TaskEvent, now: number): Task | undefin
       const lapsed = task.isCall ? undefined : lapsedQuestion(task, now);
       return lapsed === undefined ? undefined : cancel(task, lapsedMessage(lapsed), now);
     }
+    case "unclaimable":
+      return markUnclaimable(task, event.names, now);
+    case "setEnvironment":
+      if (task.status !== "queued") return undefined;
+      return change(task, now, { environment: event.environment, statusMessage: undefined, notBefore: now });
     case "cancel":
       return cancel(task, event.message, now);
   }
@@ -196,6 +207,14 @@ function interrupt(task: LiveTask, now: number): Task | undefined {
   return end({ ...task, ...counts }, interruptedOutcome(task.rules.isSafe, counts.crashes), now);
 }
 
+function markUnclaimable(task: LiveTask, names: readonly string[], now: number): Task | undefined {
+  if (task.status !== "queued" || names.length === 0) return undefined;
+  if (now - task.notBefore >= task.ttlMs) return end(task, unclaimableOutcome(names, task.ttlMs), now);
+  // Another process may miss other variables: the first message stays.
+  if (task.statusMessage?.startsWith(unclaimablePrefix) === true) return undefined;
+  return change(task, now, { statusMessage: unclaimableMessage(task.taskId, names) });
+}
+
 export function cancelledOutcome(message: string, durationMs: number): TaskOutcome {
   return { ending: "cancelled", message, messages: [], log: [], durationMs };
 }
@@ -207,6 +226,32 @@ export function lapsedMessage({ message, askedAt, until = askedAt }: TaskQuestio
 
 export function interruptedMessage(crashes: number): string {
   return `Interrupted ${crashes === 1 ? "once" : `${crashes} times`}; it will run again.`;
+}
+
+/** How the status message of a task begins that no worker may claim. */
+export const unclaimablePrefix = "Waits for a worker with the ";
+
+function unclaimableMessage(taskId: string, names: readonly string[]): string {
+  const retry = thisProgram.typed(`tasks retry ${taskId}`);
+  const cure =
+    retry === undefined
+      ? "Cancelling it ends it."
+      : `\`${retry}\` runs it with the present values, \`tasks cancel\` ends it.`;
+  return `${unclaimablePrefix}${quoteNames(names)} of its start. ${cure}`;
+}
+
+function unclaimableOutcome(names: readonly string[], waitedMs: number): TaskOutcome {
+  return interruptedBy(
+    `${unclaimablePrefix}${quoteNames(names)} of its start. Given up after ${formatDuration(waitedMs).replace(/ 0 (min|s)$/, "")}; a new call runs with the present values.`,
+  );
+}
+
+/** Names in backticks, for a sentence. */
+export function quoteNames(names: readonly string[]): string {
+  return names
+    .map((name) => `\`${name}\``)
+    .join(", ")
+    .replace(/, ([^,]*)$/, " and $1");
 }
 
 /** How a task ends whose worker died and which may not, or not once more, be run again. */

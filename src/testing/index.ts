@@ -20,6 +20,7 @@ export type {
   ListFilter,
   TaskPage,
   TaskStore,
+  UnclaimableRequest,
 } from "../task/store.ts";
 export type {
   CancelledOutcome,

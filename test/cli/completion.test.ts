@@ -198,6 +198,7 @@ describe("flags", () => {
       "progress",
       "watch",
       "cancel",
+      "retry",
       "answer",
       "prune",
     ]);

@@ -19,6 +19,7 @@ import type {
   TaskQuestion,
   TaskRules,
   TaskStore,
+  UnclaimableRequest,
 } from "meanwhile/testing";
 import { describe, test } from "vitest";
 import { MemoryStore } from "../../src/store/memory-store.ts";
@@ -67,6 +68,9 @@ class OwnStore implements TaskStore {
   workers = (): Ids => this.#kept.workers();
   interrupt = (worker?: string, expiredBefore?: number): Ids => this.#kept.interrupt(worker, expiredBefore);
   lapse = (): Ids => this.#kept.lapse();
+  markUnclaimable = (request: UnclaimableRequest): Ids => this.#kept.markUnclaimable(request);
+  setEnvironment = (scope: Scope, taskId: string, environment: EnvironmentMarks): Done =>
+    this.#kept.setEnvironment(scope, taskId, environment);
   sweep = (): Promise<number> => this.#kept.sweep();
   prune = (scope: Scope, taskId?: string): Promise<number> => this.#kept.prune(scope, taskId);
   putRight = (): Promise<number> => this.#kept.putRight();

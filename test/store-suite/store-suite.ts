@@ -16,6 +16,7 @@ import { listingCases } from "./cases/listing.ts";
 import { scopeCases } from "./cases/scope.ts";
 import { sharingCases } from "./cases/sharing.ts";
 import { stepCases } from "./cases/steps.ts";
+import { unclaimableCases } from "./cases/unclaimable.ts";
 import { workingCases } from "./cases/working.ts";
 
 export interface OpenOptions {
@@ -54,6 +55,7 @@ const storeCases: readonly StoreCase[] = [
   ...fenceCases,
   ...stepCases,
   ...interruptingCases,
+  ...unclaimableCases,
   ...callCases,
   ...handOutCases,
   ...cleaningCases,

@@ -8,6 +8,7 @@ import { openTasks } from "../../runtime/open-tasks.ts";
 import { readSettings, type Settings } from "../../settings/settings.ts";
 import {
   differingNames,
+  type EnvironmentMarks,
   isTerminal,
   liveStatuses,
   openQuestions,
@@ -16,6 +17,7 @@ import {
 } from "../../task/task.ts";
 import type { Tasks } from "../../task/tasks.ts";
 import { listTokens, progressOfToken } from "../../task/token-progress.ts";
+import { quoteNames } from "../../task/transitions.ts";
 import { printData } from "../run-in-terminal.ts";
 import { widthFor } from "../screens/layout.ts";
 import { sayStillOpen } from "../screens/open-question.ts";
@@ -31,11 +33,13 @@ import { readAnswer, readStatuses, verbOf } from "./read-answer.ts";
 interface OwnTasks extends TypedVerb {
   readonly tasks: Tasks;
   readonly clock: Clock;
+  /** The values of variables in this terminal, for tasks of this project and of the bundled commands. */
+  readonly environmentOf: (task: Task) => EnvironmentMarks;
   /** Called with a task that is being waited for: when nobody runs it, somebody is started. */
   readonly revive: (task: Task) => void;
 }
 
-export const subverbs = { list, show, result, progress, watch, cancel, answer, prune };
+export const subverbs = { list, show, result, progress, watch, cancel, retry, answer, prune };
 
 /** `meanwhile tasks …`: what is done with the tasks of whoever sits at this machine. */
 export async function runOwnTasks(name: keyof typeof subverbs, call: TypedVerb): Promise<ExitCode> {
@@ -46,7 +50,10 @@ export async function runOwnTasks(name: keyof typeof subverbs, call: TypedVerb):
   const revive = toRevive({ call, settings, pack });
   try {
     await tasks.sweeper.interruptDead();
-    return await subverbs[name]({ ...call, tasks, clock: systemClock, revive });
+    await tasks.sweeper.markUnclaimable();
+    const environmentOf = ({ project }: Task) =>
+      project === pack.project ? pack.environment : project === settings.project ? settings.environment : {};
+    return await subverbs[name]({ ...call, tasks, clock: systemClock, environmentOf, revive });
   } finally {
     tasks.sweeper.stop();
     await tasks.close();
@@ -176,6 +183,44 @@ async function cancel(context: OwnTasks): Promise<ExitCode> {
   if (!isCancelled) throw new CommandError(`It has ended already (${task.status}), so there is nothing to cancel.`);
   context.terminal.say(`${green("✓")} Cancelled ${task.command}\n`);
   return Exit.Ok;
+}
+
+/**
+ * Runs a task with this terminal's values of the variables that it waits for. The values that workers have decide where
+ * this terminal has none.
+ */
+async function retry(context: OwnTasks): Promise<ExitCode> {
+  const { tasks, terminal } = context;
+  const { green, yellow } = terminal.colors;
+  const found = await find(context);
+  const present = context.environmentOf(found);
+  const asked = Object.entries(found.environment ?? {});
+  const kept = asked.flatMap(([name, mark]) => {
+    const own = present[name] === mark ? mark : present[name] || undefined;
+    return own === undefined ? [] : [[name, own] as const];
+  });
+  const unset = asked.flatMap(([name]) => (kept.some(([own]) => own === name) ? [] : [name]));
+  const changed = asked.flatMap(([name, mark]) =>
+    kept.some(([own, mine]) => own === name && mine !== mark) ? [name] : [],
+  );
+  if (!(await tasks.engine.retry(localKey, found.taskId, Object.fromEntries(kept)))) {
+    const task = await tasks.engine.get(localKey, found.taskId);
+    throw new CommandError(whyNotQueued(task));
+  }
+  const values = changed.length === 0 ? "" : ` with the ${quoteNames(changed)} of this terminal`;
+  terminal.say(`${green("✓")} Queued ${found.command} again${values}\n`);
+  if (unset.length > 0)
+    terminal.say(
+      `${yellow("!")} ${quoteNames(unset)} ${unset.length === 1 ? "is" : "are"} not set here: the next worker of its project runs it, with its own value.\n`,
+    );
+  else context.revive(await tasks.engine.get(localKey, found.taskId));
+  return Exit.Ok;
+}
+
+function whyNotQueued({ taskId, status, command }: Task): string {
+  if (status === "working") return "It is running, so there is nothing to retry.";
+  if (status === "input_required") return `It waits for an answer: \`${thisProgram.name} tasks answer ${taskId}\`.`;
+  return `It has ended already (${status}); run ${command} again.`;
 }
 
 async function answer(context: OwnTasks): Promise<ExitCode> {

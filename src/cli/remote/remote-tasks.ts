@@ -37,6 +37,8 @@ export async function runRemoteTasks(name: string, call: RemoteCall): Promise<Ex
     throw new UsageError(
       "tasks progress is for your own calls; another server tells the client that holds the token, and nobody else.",
     );
+  if (name === "retry")
+    throw new UsageError("tasks retry is for your own tasks; another server decides itself when a task runs again.");
   if (subverb === undefined)
     throw new UsageError(`tasks ${name} is for your own tasks; another server forgets tasks when their time is over.`);
   refuseOptions(name, call);

@@ -87,6 +87,13 @@ export const verb: VerbGroup = {
       operands: [task("<task>", byId, liveStatuses)],
       run: run("cancel"),
     },
+    retry: {
+      line: "retry <task>",
+      description: "run a waiting task with the present values of its variables",
+      flags: reach,
+      operands: [task("<task>", byId, ["queued"])],
+      run: run("retry"),
+    },
     answer: {
       line: "answer <task> [field=value …] [--decline]",
       description: "answer what a task asks",

@@ -172,6 +172,27 @@ const statements = {
       update SCHEMA.tasks set status = 'cancelled', status_message = :statusMessage, bytes = bytes + octet_length(:outcomeHead), ${ended}
       where task_id = :taskId and version = :version and ${live} returning number, task_id, ${cancelledOutcome} as outcome),${settled}`,
 
+  /** Those with the environment of the asker are told apart by their text, before JSON is parsed. */
+  findUnclaimable: `
+    select ${columns}, ${now} as now from SCHEMA.tasks as t
+    where status = 'queued' and project = :project and not_before <= ${now} - :dueMs::bigint
+      and environment <> :environment and not ${fits}
+      and (not starts_with(coalesce(status_message, ''), :prefix) or not_before + ttl_ms <= ${now})
+      and not exists (
+        select 1 from SCHEMA.tasks as running
+        where running.worker is not null and running.project = t.project and running.environment = t.environment)
+    limit :count`,
+  markUnclaimable: `
+    update SCHEMA.tasks set status_message = :statusMessage, ${changed}
+    where task_id = :taskId and version = :version and status = 'queued' and ${quickly} returning task_id`,
+  giveUpUnclaimable: `
+    with over as (
+      update SCHEMA.tasks set status = 'failed', status_message = :statusMessage, bytes = bytes + octet_length(:outcome), ${ended}
+      where task_id = :taskId and version = :version and status = 'queued' returning number, task_id, :outcome::text as outcome),${settled}`,
+  setEnvironment: `
+    update SCHEMA.tasks set environment = :environment, status_message = null, not_before = ${now}, ${changed}
+    where ${own} and status = 'queued' returning task_id`,
+
   settle: "select SCHEMA.settle_tasks(:given::json) as place",
   wasSettled: `
     select task_id from SCHEMA.tasks join SCHEMA.outcomes using (number)

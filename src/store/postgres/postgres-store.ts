@@ -13,6 +13,7 @@ import type {
   ListFilter,
   TaskPage,
   TaskStore,
+  UnclaimableRequest,
 } from "../../task/store.ts";
 import type {
   EnvironmentMarks,
@@ -24,7 +25,9 @@ import type {
   TaskQuestion,
   TaskRules,
 } from "../../task/task.ts";
+import { unclaimablePrefix } from "../../task/transitions.ts";
 import { Listeners } from "../listeners.ts";
+import { maxUnclaimable, unclaimable } from "../unclaimable.ts";
 import { parseAddress } from "./address.ts";
 import { answerQuestion, askQuestion, cancelledHead, lapseQuestions } from "./change-task.ts";
 import { claimTask } from "./claim-task.ts";
@@ -234,6 +237,28 @@ export class PostgresStore implements TaskStore {
     const ids = await lapseQuestions(this.#database);
     for (const id of ids) this.#changed(id);
     return ids;
+  }
+
+  async markUnclaimable({ project, environment, dueMs }: UnclaimableRequest): Promise<readonly string[]> {
+    const which = { project, environment: fromEnvironment(environment), dueMs: Math.round(dueMs) };
+    const values = { ...which, prefix: unclaimablePrefix, count: maxUnclaimable };
+    const changed: string[] = [];
+    for (const row of await this.#database.query<PostgresRow & { readonly now: number }>("findUnclaimable", values)) {
+      const after = unclaimable(toTask(row), environment, row.now);
+      if (after === undefined) continue;
+      const written = { taskId: row.task_id, version: row.version, statusMessage: after.statusMessage };
+      const isDone =
+        after.outcome === undefined
+          ? await this.#write("markUnclaimable", written)
+          : await this.#write("giveUpUnclaimable", { ...written, outcome: JSON.stringify(after.outcome) });
+      if (this.#told(row.task_id, isDone)) changed.push(row.task_id);
+    }
+    return changed;
+  }
+
+  async setEnvironment(scope: CallerScope, taskId: string, environment: EnvironmentMarks): Promise<boolean> {
+    const values = { taskId, caller: scope.caller, environment: fromEnvironment(environment) };
+    return this.#told(taskId, await this.#write("setEnvironment", values), true);
   }
 
   async sweep(): Promise<number> {

@@ -11,7 +11,11 @@ export interface EndedRow {
 }
 
 /** Ends a task; how many that was, none when somebody else was first. Part of a transaction. */
-export function endTask(file: TaskFile, name: "settle" | "cancel" | "lapse", values: EndValues): number {
+export function endTask(
+  file: TaskFile,
+  name: "settle" | "cancel" | "lapse" | "giveUpUnclaimable",
+  values: EndValues,
+): number {
   if (name === "settle") return settleTask(file, values);
   const ended = file.first<{ number: number; outcome?: string }>(name, values);
   if (ended === undefined) return 0;

@@ -12,6 +12,7 @@ import type {
   ListFilter,
   TaskPage,
   TaskStore,
+  UnclaimableRequest,
 } from "../../task/store.ts";
 import {
   type EnvironmentMarks,
@@ -24,10 +25,11 @@ import {
   type TaskQuestion,
   type TaskRules,
 } from "../../task/task.ts";
-import { begin, cancelledOutcome, lapsedMessage } from "../../task/transitions.ts";
+import { begin, cancelledOutcome, lapsedMessage, unclaimablePrefix } from "../../task/transitions.ts";
 import { Listeners } from "../listeners.ts";
 import { type LiveCount, LiveCounts } from "../live-counts.ts";
 import { LocalClock } from "../local-clock.ts";
+import { maxUnclaimable, unclaimable } from "../unclaimable.ts";
 import { ChangesElsewhere } from "./changes-elsewhere.ts";
 import { claimRow } from "./claim-row.ts";
 import { type EndValues, endTask } from "./end-task.ts";
@@ -266,6 +268,32 @@ export class SqliteStore implements TaskStore {
     return ended;
   }
 
+  async markUnclaimable({ project, environment, dueMs }: UnclaimableRequest): Promise<readonly string[]> {
+    const now = this.now();
+    const which = { project, environment: fromEnvironment(environment), dueBefore: now - dueMs, now };
+    const values = { ...which, prefix: unclaimablePrefix, count: maxUnclaimable };
+    const found = await this.#file.read(() => this.#file.all<TaskRow>("findUnclaimable", values).map(toTask));
+    const changed: string[] = [];
+    for (const task of found) {
+      const after = unclaimable(task, environment, now);
+      if (after === undefined) continue;
+      const { taskId, version } = task;
+      const written = { taskId, version, now, statusMessage: after.statusMessage };
+      const isDone =
+        after.outcome === undefined
+          ? await this.#told(taskId, () => this.#file.quickly(() => this.#file.run("markUnclaimable", written)))
+          : await this.#end("giveUpUnclaimable", { ...written, outcome: JSON.stringify(after.outcome) });
+      if (isDone) changed.push(taskId);
+    }
+    return changed;
+  }
+
+  async setEnvironment(scope: CallerScope, taskId: string, environment: EnvironmentMarks): Promise<boolean> {
+    const values = { taskId, caller: scope.caller, environment: fromEnvironment(environment), now: this.now() };
+    const write = () => this.#file.durably(() => this.#file.run("setEnvironment", values));
+    return await this.#told(taskId, write, true);
+  }
+
   async sweep(): Promise<number> {
     const { length } = await this.#remove("sweep", { now: this.now() });
     await giveBackPages(this.#file, this.#clock);
@@ -335,7 +363,7 @@ export class SqliteStore implements TaskStore {
   }
 
   /** A task's end, its outcome and the end of its steps: all or nothing. */
-  #end(name: "settle" | "cancel" | "lapse", values: EndValues): Promise<boolean> {
+  #end(name: "settle" | "cancel" | "lapse" | "giveUpUnclaimable", values: EndValues): Promise<boolean> {
     const write = () => this.#file.transaction(() => endTask(this.#file, name, values));
     return this.#told(values.taskId, () => this.#file.durably(write));
   }

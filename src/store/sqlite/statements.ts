@@ -160,6 +160,30 @@ export const statements = {
     where task_id = :taskId and ${live} and is_call = 0 and ${hasLapsed}
     returning number, ${endedHere} as outcome`,
 
+  /** Those with the environment of the asker are told apart by their text, before JSON is parsed. */
+  findUnclaimable: `
+    select * from tasks
+    where status = 'queued' and project = :project and not_before <= :dueBefore and environment <> :environment and not ${fits}
+      and (instr(coalesce(status_message, ''), :prefix) <> 1 or not_before + ttl_ms <= :now)
+      and not exists (
+        select 1 from tasks as running indexed by tasks_held
+        where running.worker is not null and running.project = tasks.project and running.environment = tasks.environment)
+    limit +:count`,
+
+  markUnclaimable: `
+    update tasks set status_message = :statusMessage, updated_at = :now, version = version + 1
+    where task_id = :taskId and version = :version and status = 'queued'`,
+
+  giveUpUnclaimable: `
+    update tasks set status = 'failed', ${weighing(":outcome")}, status_message = :statusMessage, ${ends}
+    where task_id = :taskId and version = :version and status = 'queued'
+    returning number`,
+
+  setEnvironment: `
+    update tasks
+    set environment = :environment, status_message = null, not_before = :now, updated_at = :now, version = version + 1
+    where task_id = :taskId and caller = :caller and status = 'queued'`,
+
   dropToken: `update tasks set progress_token = null where task_id = :taskId and caller = :caller and ${live} and progress_token is not null`,
 
   retryLater: `
