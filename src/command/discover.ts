@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { type Dirent, readdirSync } from "node:fs";
 import path from "node:path";
 import { RuntimeError } from "../errors.ts";
 import { isBundledFile, toReal } from "../paths.ts";
@@ -36,9 +36,10 @@ const codeExtensions = new Set([...extensions, ".cjs", ".mts", ".cts", ".json"])
  * the folder or a file of code below it, or anybody may: it would be run as this user.
  */
 export function discover(folder: string): FoundCommand[] {
-  refuseStrangers(folder);
+  const read = readOnce();
+  refuseStrangers(folder, read);
   const found: FoundCommand[] = [];
-  walk(folder, [], found);
+  walk({ folder, words: [], read }, found);
   return found.sort((a, b) => (a.toolName < b.toolName ? -1 : a.toolName > b.toolName ? 1 : 0));
 }
 
@@ -51,21 +52,19 @@ export function foldersBelow(folder: string): string[] {
 }
 
 /** One by one: whoever stops early has not walked through everything that a link may lead to. */
-function* eachFolderBelow(folder: string): Generator<string> {
+function* eachFolderBelow(folder: string, read: ReadFolder = entriesOf): Generator<string> {
   yield folder;
-  for (const entry of readableEntriesOf(folder)) {
+  for (const entry of readableEntriesOf(folder, read)) {
     const mayHelp = isVisible(entry.name) || entry.name.startsWith("_");
-    if (entry.isDirectory() && mayHelp) yield* eachFolderBelow(below(folder, entry.name));
+    if (entry.isDirectory() && mayHelp) yield* eachFolderBelow(below(folder, entry.name), read);
   }
 }
 
 /** Whoever could change the package's own files is trusted already. */
-function refuseStrangers(folder: string): void {
+function refuseStrangers(folder: string, read: ReadFolder): void {
   if (isBundledFile(path.join(toReal(folder), "any"))) return;
-  for (const one of eachFolderBelow(folder)) {
-    const files = entriesOf(one).filter(
-      (entry) => !entry.isDirectory() && codeExtensions.has(path.extname(entry.name)),
-    );
+  for (const one of eachFolderBelow(folder, read)) {
+    const files = read(one).filter((entry) => !entry.isDirectory() && codeExtensions.has(path.extname(entry.name)));
     for (const part of [one, ...files.map(({ name }) => below(one, name))]) {
       const refusal = system.refusalOfProjectFile(part);
       if (refusal !== undefined) throw new RuntimeError("CONFIG_INVALID", refusal);
@@ -73,11 +72,17 @@ function refuseStrangers(folder: string): void {
   }
 }
 
-function walk(folder: string, words: readonly string[], found: FoundCommand[]): void {
-  for (const entry of entriesOf(folder)) {
+interface Walk {
+  readonly folder: string;
+  readonly words: readonly string[];
+  readonly read: ReadFolder;
+}
+
+function walk({ folder, words, read }: Walk, found: FoundCommand[]): void {
+  for (const entry of read(folder)) {
     if (!isVisible(entry.name)) continue;
     const file = below(folder, entry.name);
-    if (entry.isDirectory()) walk(file, [...words, entry.name], found);
+    if (entry.isDirectory()) walk({ folder: file, words: [...words, entry.name], read }, found);
     else if (isCommandFile(entry.name)) {
       const named = nameFile(file, words, path.parse(entry.name).name);
       found.push(entry.isSymbolicLink() ? { ...named, isLink: true } : named);
@@ -90,7 +95,19 @@ function below(folder: string, name: string): string {
   return folder.endsWith(path.sep) ? folder + name : folder + path.sep + name;
 }
 
-function entriesOf(folder: string) {
+type ReadFolder = (folder: string) => readonly Dirent[];
+
+/** Reads each folder once: what is looked through is what was checked. */
+function readOnce(): ReadFolder {
+  const known = new Map<string, readonly Dirent[]>();
+  return (folder) => {
+    const entries = known.get(folder) ?? entriesOf(folder);
+    known.set(folder, entries);
+    return entries;
+  };
+}
+
+function entriesOf(folder: string): readonly Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true });
   } catch (error) {
@@ -103,9 +120,9 @@ function entriesOf(folder: string) {
   }
 }
 
-function readableEntriesOf(folder: string) {
+function readableEntriesOf(folder: string, read: ReadFolder): readonly Dirent[] {
   try {
-    return entriesOf(folder);
+    return read(folder);
   } catch {
     return [];
   }
