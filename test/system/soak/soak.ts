@@ -9,6 +9,7 @@ import { live, SoakClient } from "./clients.ts";
 import { Ledger } from "./ledger.ts";
 import { endsOf, look, type Measure, type Sample, slopeOf } from "./measure.ts";
 import { Place } from "./places.ts";
+import { type Kept, maxKeptBytes, repeatRequests } from "./repeat.ts";
 
 export interface SoakOptions {
   readonly minutes: number;
@@ -44,11 +45,11 @@ const silentMs = 20_000;
 /** As many abandoned sessions as a caller may have: from then on each new one ends an old one. */
 const mostSessions = 500;
 /**
- * Memory by the hour. What is counted is flat when it grows by less than this in all: clients come and go, so it is
- * never quite the same.
+ * What is counted is flat when it grows by less than this in all: clients come and go, so it is never quite the same.
+ * Heaps are judged by what requests leave in them when nothing else runs: by the hour a cache that fills looks like a
+ * leak.
  */
-const limits: Readonly<Partial<Record<Measure, { readonly anHour: number } | { readonly inAll: number }>>> = {
-  heapMB: { anHour: 5 },
+const limits: Readonly<Partial<Record<Measure, { readonly inAll: number }>>> = {
   fds: { inAll: 5 },
   threads: { inAll: 2 },
 };
@@ -82,6 +83,7 @@ class SoakRun {
   #startedAt = performance.now();
   #lives = 0;
   #isStopped = false;
+  #kept: readonly Kept[] = [];
 
   constructor(folder: string, options: SoakOptions) {
     this.#options = options;
@@ -94,7 +96,7 @@ class SoakRun {
     await this.#steady.serveHttp();
     for (const place of [this.#steady, this.#mortal]) this.#controls.set(place, await this.#connect(place, "stdio"));
     const http = await this.#connect(this.#steady, "http");
-    if (this.#options.minutes >= judgedMinutes) await this.#fillSessions();
+    if (this.#isJudged) await this.#fillSessions();
     this.#startedAt = performance.now();
     const { clients = 5 } = this.#options;
     const slots = [this.#steady, this.#mortal].flatMap((place) =>
@@ -103,6 +105,7 @@ class SoakRun {
     const going = [...slots, this.#killDaemons(), this.#abandonSessions(), this.#tidy(), this.#measure(http)];
     await Promise.all(going);
     await this.#drain();
+    if (this.#isJudged) this.#kept = await repeatRequests(this.#steady);
     await Promise.all([...this.#controls.values(), http].map((client) => client.leave()));
     return this.#report();
   }
@@ -110,6 +113,11 @@ class SoakRun {
   async close(): Promise<void> {
     this.#isStopped = true;
     await Promise.all([this.#steady.close(), this.#mortal.close()]);
+  }
+
+  /** A short run proves nothing. */
+  get #isJudged(): boolean {
+    return this.#options.minutes >= judgedMinutes;
   }
 
   get #seconds(): number {
@@ -256,7 +264,7 @@ class SoakRun {
   #report(): SoakReport {
     const { minutes, seed } = this.#options;
     const places = [this.#steady, this.#mortal];
-    const rows = (["daemon", "http"] as const).flatMap((name) => this.#judge(name));
+    const rows = [...(["daemon", "http"] as const).flatMap((name) => this.#judge(name)), ...this.#kept.map(judgeKept)];
     return {
       seed,
       minutes,
@@ -272,7 +280,7 @@ class SoakRun {
   }
 
   #judge(name: "daemon" | "http"): { readonly cells: readonly string[]; readonly problem?: string }[] {
-    const isJudged = this.#options.minutes >= judgedMinutes;
+    const isJudged = this.#isJudged;
     const all = this.#samples[name];
     const samples = isJudged ? all.filter(({ atSeconds }) => atSeconds >= warmUpSeconds) : all;
     const title = name === "daemon" ? "daemon" : "HTTP server";
@@ -282,11 +290,9 @@ class SoakRun {
       const [what, unit] = names[measure];
       const limit = limits[measure];
       const hours = ((samples.at(-1)?.atSeconds ?? 0) - (samples[0]?.atSeconds ?? 0)) / 3600;
-      const most =
-        limit === undefined ? Number.POSITIVE_INFINITY : "anHour" in limit ? limit.anHour : limit.inAll / hours;
-      const isOver = isJudged ? slope >= most : measure === "heapMB" && last > roughHeapMB;
-      const words =
-        limit === undefined ? "" : "anHour" in limit ? `< ${limit.anHour} ${unit} an hour` : `< ${limit.inAll} in all`;
+      const most = limit === undefined ? Number.POSITIVE_INFINITY : limit.inAll / hours;
+      const isOver = (isJudged && slope >= most) || (measure === "heapMB" && last > roughHeapMB);
+      const words = limit === undefined ? "" : `< ${limit.inAll} in all`;
       const bound = isJudged || limit === undefined ? words : "not judged";
       const round = (value: number) => value.toFixed(unit === "" ? 0 : 1);
       const cells = [
@@ -305,6 +311,18 @@ class SoakRun {
       };
     });
   }
+}
+
+function judgeKept({ server, kind, bytes, looks }: Kept): {
+  readonly cells: readonly string[];
+  readonly problem?: string;
+} {
+  const [first, last] = [looks[0], looks.at(-1)].map((look) => `${((look?.heapBytes ?? 0) / 1e6).toFixed(1)} MB`);
+  const kept = `${bytes.toFixed(0)} bytes each`;
+  return {
+    cells: [server, `heap, by ${kind}`, first ?? "", last ?? "", kept, `< ${maxKeptBytes} bytes each`],
+    ...(bytes >= maxKeptBytes && { problem: `${server}: each ${kind} leaves ${kept}` }),
+  };
 }
 
 const names: Readonly<Record<Measure, readonly [what: string, unit: string]>> = {
