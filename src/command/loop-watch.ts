@@ -7,8 +7,9 @@ const tickMs = 250;
 const cure = 'isolation: "process" in its command prevents that';
 
 /**
- * How many turns of the event loop are still part of a block: in the first one connections are accepted that were made
- * during the block, and in the second one their requests are read.
+ * How many turns of the event loop are still part of a block: a connection that was made during the block is accepted in
+ * one turn, and its request is read in the next. Node accepts one connection a turn, so each request that is read adds
+ * turns, until the next tick.
  */
 const turnsAfterBlock = 2;
 
@@ -23,7 +24,9 @@ let watch: { readonly clock: Clock; tickedAt: number; lateMs: number; turnsLeft:
 export function arrivalTime(clock: Clock): number {
   const now = clock.monotonic();
   if (watch === undefined) return now;
-  const blockMs = Math.max(overdueMs(), watch.turnsLeft > 0 ? watch.lateMs : 0);
+  const isAfterBlock = watch.turnsLeft > 0;
+  if (isAfterBlock) watch.turnsLeft = turnsAfterBlock;
+  const blockMs = Math.max(overdueMs(), isAfterBlock ? watch.lateMs : 0);
   return blockMs < tickMs ? now : now - blockMs;
 }
 
@@ -56,7 +59,9 @@ export function watchLoop(clock: Clock, log: Logger, onCommands?: (names: readon
         `${name} blocked the event loop for ${formatDuration(ms)}, so its answer came too late: ${lateFor.host} waits ${formatDuration(lateFor.limitMs)}; ${cure}`,
       );
     }
-    if (own.lateMs > tickMs) countTurns(turnsAfterBlock);
+    const isCounting = own.turnsLeft > 0;
+    own.turnsLeft = own.lateMs > tickMs ? turnsAfterBlock : 0;
+    if (own.turnsLeft > 0 && !isCounting) setImmediate(countTurn);
     if (own.lateMs > minBlockMs && names.size > 0) {
       log.info(
         `the event loop was blocked for ${formatDuration(own.lateMs)} while ${[...names].join(", ")} ran; ${cure}`,
@@ -64,9 +69,9 @@ export function watchLoop(clock: Clock, log: Logger, onCommands?: (names: readon
     }
     cancel = clock.after(tickMs, tick);
   };
-  const countTurns = (left: number) => {
-    own.turnsLeft = left;
-    if (left > 0) setImmediate(() => countTurns(left - 1));
+  const countTurn = () => {
+    own.turnsLeft -= 1;
+    if (own.turnsLeft > 0) setImmediate(countTurn);
   };
   cancel = clock.after(tickMs, tick);
   return () => {

@@ -56,10 +56,18 @@ describe("a message counts as arrived", () => {
     clock.block(4_000);
     clock.fire();
     expect(arrivalTime(clock), "what is read in this turn").toBe(1_250);
+    for (let next = 0; next < 5; next++) {
+      await turn();
+      expect(arrivalTime(clock), "what is read of a connection that was accepted in the turn before").toBe(1_250);
+    }
     await turn();
-    expect(arrivalTime(clock), "what is read of a connection that was accepted in it").toBe(1_250);
     await turn();
     expect(arrivalTime(clock), "what is read later").toBe(5_000);
+    clock.block(4_000);
+    clock.fire();
+    clock.block(250);
+    clock.fire();
+    expect(arrivalTime(clock), "what is read after the next look").toBe(9_250);
   });
 
   test("when the stdio proxy got it, if it waited there", async () => {
