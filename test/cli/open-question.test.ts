@@ -1,4 +1,5 @@
 /** Leaving the form of a question at a terminal leaves the question open. */
+import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test } from "vitest";
 import { openAskingProject, startAskingTask } from "../helpers/asking-task.ts";
 import { runCli, startCli } from "../helpers/cli.ts";
@@ -21,7 +22,7 @@ describe.each([
     await form.says(/What is your name\?/);
     form.stdin.write(key);
     expect(await form.exited).toBe(130);
-    expect(stillOpen.exec(form.stderr())?.[1]).toBe(taskId);
+    expect(stillOpen.exec(stripVTControlCharacters(form.stderr()))?.[1]).toBe(taskId);
     expect(form.stderr()).not.toContain("✓");
     expect((await runCli(["tasks", "answer", taskId, "name=Ada"], place)).stderr).toBe(
       "✓ Answered «What is your name?»\n",
@@ -36,7 +37,7 @@ describe.each([
     await form.says(/What is your name\?/);
     form.stdin.write(key);
     expect(await form.exited).toBe(0);
-    expect(stillOpen.exec(form.stderr())?.[1]).toBe(taskId);
+    expect(stillOpen.exec(stripVTControlCharacters(form.stderr()))?.[1]).toBe(taskId);
     expect((await runCli(["tasks", "answer", taskId, "name=Ada"], place)).code).toBe(0);
     expect(await ended()).toMatchObject({ code: 0, stdout: "greeting: Hello, Ada\n" });
   });
@@ -55,7 +56,7 @@ describe.each([
       await form.says(/What is your name\?/);
       form.stdin.write(key);
       expect(await form.exited).toBe(words[1] === "answer" ? 130 : 0);
-      expect(stillOpen.exec(form.stderr())?.[1]).toBe(id);
+      expect(stillOpen.exec(stripVTControlCharacters(form.stderr()))?.[1]).toBe(id);
     }
     expect((await runCli(["tasks", "answer", id, "name=Ada", ...target], place)).code).toBe(0);
   });

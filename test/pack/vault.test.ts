@@ -207,7 +207,7 @@ describe("vault index", () => {
     await indexed({ "a.md": "[[b]]" });
     writeFiles(
       notes,
-      Object.fromEntries(Array.from({ length: 40 }, (_, at) => [`n${at}.md`, `# N\n${"[[a]] ".repeat(120)}`])),
+      Object.fromEntries(Array.from({ length: 40 }, (_, at) => [`n${at}.md`, `[[a]]\n${"## A heading that takes room\n".repeat(120)}`])),
     );
     const db = openPack(home);
     const pages = db.pragma("page_count", { simple: true }) as number;
@@ -216,7 +216,7 @@ describe("vault index", () => {
     db.close();
     expect(troubles.toOutput().errors[0]?.reason).toMatch(/not stored: the disk is full/);
     expect(troubles.total).toBeGreaterThan(20);
-    expect(await indexed()).toMatchObject({ notes: 41, links: 4_801, errors_total: 0 });
+    expect(await indexed()).toMatchObject({ notes: 41, links: 41, errors_total: 0 });
   });
 
   test("reads the files of a name once, however many links there are to it, and never while it keeps others from writing", async () => {

@@ -168,6 +168,7 @@ describe("settings", () => {
       tools: undefined,
       requiresClientTasks: false,
       isUnsolicited: false,
+      learns: true,
       patienceMs: 10_000,
       longFromMs: 10_000,
       keepInlineMs: 600_000,
