@@ -35,10 +35,10 @@ export interface ProcessContext {
   readonly launch?: DaemonPlace["launch"];
 }
 
-export type InputStream = Readable & { readonly isTTY?: boolean };
+type InputStream = Readable & { readonly isTTY?: boolean };
 
 /** A stream for output; a terminal has a size. */
-export type OutputStream = Writable & {
+type OutputStream = Writable & {
   readonly isTTY?: boolean;
   readonly columns?: number;
   readonly rows?: number;
@@ -46,7 +46,7 @@ export type OutputStream = Writable & {
   readonly fd?: number;
 };
 
-export interface SignalSource {
+interface SignalSource {
   on(signal: StopSignal, listener: () => void): unknown;
   off(signal: StopSignal, listener: () => void): unknown;
 }

@@ -15,7 +15,7 @@ interface QuestionLimits {
 }
 
 /** The caller has as many open questions as there may be. */
-export class TooManyQuestions extends CommandError {
+class TooManyQuestions extends CommandError {
   constructor(open: number, caller: string) {
     super(
       `There are ${open} open questions of ${whose(caller)} already, the most there may be (setting \`limits.openQuestions\`), so this one was not asked; answer one of them, or cancel its task.`,

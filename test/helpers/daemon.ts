@@ -162,7 +162,7 @@ export async function killWorkers(home: string, variable?: string): Promise<void
 /** The daemons that run on a home, whatever their records say. */
 export const daemonProcesses = (home: string) => processesOf(home, "_daemon");
 
-export function processesOf(home: string, verb: string, variable = "MEANWHILE_HOME"): number[] {
+function processesOf(home: string, verb: string, variable = "MEANWHILE_HOME"): number[] {
   const found = commandLines().filter(([, words]) => ` ${words} `.includes(` ${verb} `));
   return [
     ...system.markedOf(

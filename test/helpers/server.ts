@@ -39,7 +39,7 @@ export type Transport = "stdio" | "http";
  */
 export type Place = keyof Places;
 
-export interface ServerOptions {
+interface ServerOptions {
   /** Command files below these folders, or commands by their tool names. Default: none. */
   readonly commands?: string | readonly string[] | Readonly<Record<string, Command>>;
   /** The project's `meanwhile.config.json`. */
@@ -80,7 +80,7 @@ export const dialects = {
   "2026-07-28": { revision: "2026-07-28", capabilities: {} },
 } as const satisfies Readonly<Record<string, WireOptions>>;
 
-export type Dialect = keyof typeof dialects;
+type Dialect = keyof typeof dialects;
 
 export interface ClientOptions extends Partial<WireOptions> {
   /** Default: the transport of the server's place. */
@@ -136,7 +136,7 @@ export interface LocalServer extends TestServer {
 }
 
 /** A server behind a daemon in the test's process. It has no HTTP endpoint. */
-export interface DaemonServer extends TestServer {
+interface DaemonServer extends TestServer {
   readonly daemons: DaemonHomeHere;
 }
 
@@ -379,7 +379,7 @@ async function loadOnce(settings: Settings): Promise<CommandSource> {
 }
 
 /** Commands by their tool names. */
-export function toSource(commands: Readonly<Record<string, Command>>): CommandSource {
+function toSource(commands: Readonly<Record<string, Command>>): CommandSource {
   const entries = Object.entries(commands).map(([toolName, command]) => {
     return { toolName, path: toolName.split("_"), file: "", command };
   });

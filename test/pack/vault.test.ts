@@ -207,7 +207,9 @@ describe("vault index", () => {
     await indexed({ "a.md": "[[b]]" });
     writeFiles(
       notes,
-      Object.fromEntries(Array.from({ length: 40 }, (_, at) => [`n${at}.md`, `[[a]]\n${"## A heading that takes room\n".repeat(120)}`])),
+      Object.fromEntries(
+        Array.from({ length: 40 }, (_, at) => [`n${at}.md`, `[[a]]\n${"## A heading that takes room\n".repeat(120)}`]),
+      ),
     );
     const db = openPack(home);
     const pages = db.pragma("page_count", { simple: true }) as number;

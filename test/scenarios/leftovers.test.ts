@@ -238,7 +238,7 @@ describe("a server that was told to stop", () => {
 
   test("starts no queued task when a slot becomes free: the next server does", async () => {
     const server = await start();
-    const { client, headers, home } = server;
+    const { client, home } = server;
     const holders = Array.from({ length: 16 }, openTraces);
     for (const { file } of holders) await startTask(client, "work_change", { file });
     for (const { shows } of holders) await shows("started");

@@ -19,7 +19,7 @@ import { stepCases } from "./cases/steps.ts";
 import { unclaimableCases } from "./cases/unclaimable.ts";
 import { workingCases } from "./cases/working.ts";
 
-export interface OpenOptions {
+interface OpenOptions {
   /** The clock of the store. The cases move it. */
   readonly clock: Clock;
   /** Stores with the same place share their tasks. Without a place, the store is empty and no other store shares it. */
