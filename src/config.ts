@@ -108,7 +108,7 @@ export interface LimitsConfig {
   readonly anonymousTasks?: number;
   /** Tasks of one caller that wait for an answer. Default: 1,000. */
   readonly openQuestions?: number;
-  /** Megabytes of results that are on their way to clients, at most a quarter of the heap. Default: 64. */
+  /** Megabytes of results that are on their way to clients, at most an eighth of the heap. Default: 64. */
   readonly resultMb?: number;
 }
 

@@ -26,11 +26,14 @@ const largeBytes = 64 * 1024;
  */
 const backlogBytes = 32 * 1024 * 1024;
 
+/** An eighth of the heap's limit, in which V8 counts the young generation too: of 128 MB of old space it is 40 MiB. */
+const heapShareBytes = getHeapStatistics().heap_size_limit / 8;
+
 /**
- * Results that wait for such room, of all connections, as their commands made them: a quarter of the heap, because
- * written out one takes three times as much. More than that wait on the disk.
+ * Results that wait for such room, of all connections, as their commands made them: written out one takes three times
+ * as much. More than that wait on the disk.
  */
-const waitingBytes = getHeapStatistics().heap_size_limit / 4;
+const waitingBytes = heapShareBytes;
 let waiting = 0;
 
 /** What may be on its way at a time, in bytes; whoever comes later waits for room, in turn. */
@@ -114,7 +117,7 @@ export class ResultRoom {
   constructor(clock: Clock, mostBytes: number) {
     this.#clock = clock;
     // A process with a small heap has less room than the setting says.
-    this.#backlog = new Backlog(Math.min(mostBytes, getHeapStatistics().heap_size_limit / 4));
+    this.#backlog = new Backlog(Math.min(mostBytes, heapShareBytes));
   }
 
   hasRoom(bytes: number): boolean {
@@ -123,10 +126,10 @@ export class ResultRoom {
 
   /** Resolves when there is room, with what gives it back. */
   async take(bytes: number, outbound: Outbound | undefined, signal: AbortSignal): Promise<() => void> {
-    this.#waiting += 1;
-    this.#lookLater();
+    const mustWait = !this.hasRoom(bytes);
+    if (mustWait) this.#beginWait();
     const giveBack = await this.#backlog.take(bytes * serializedFactor, signal);
-    this.#waiting -= 1;
+    if (mustWait) this.#endWait();
     if (signal.aborted) return giveBack;
     const held = { bytes, outbound, since: this.#clock.monotonic() };
     this.#held.add(held);
@@ -136,14 +139,21 @@ export class ResultRoom {
     };
   }
 
-  #lookLater(): void {
-    if (this.#held.size === 0) return;
-    this.#cancelLook ??= this.#clock.after(slowMs, () => {
-      this.#cancelLook = undefined;
-      if (this.#waiting === 0) return;
-      this.#closeSlowest();
-      this.#lookLater();
-    });
+  #beginWait(): void {
+    this.#waiting += 1;
+    this.#cancelLook ??= this.#clock.after(slowMs, () => this.#look());
+  }
+
+  #endWait(): void {
+    this.#waiting -= 1;
+    if (this.#waiting > 0) return;
+    this.#cancelLook?.();
+    this.#cancelLook = undefined;
+  }
+
+  #look(): void {
+    this.#cancelLook = this.#clock.after(slowMs, () => this.#look());
+    this.#closeSlowest();
   }
 
   /** The slowest has read the fewest bytes for the time that it had. */

@@ -5,7 +5,7 @@ import { temporaryFolder } from "../helpers/home.ts";
 import { commands } from "../helpers/load-server.ts";
 import { startGuardedHttp } from "../helpers/meanwhile.ts";
 
-test.each(["2026-07-28"])(
+test.each(["2025-11-25", "2026-07-28"])(
   "20 parallel results of 9 MB over HTTP with %s all arrive from a server with a heap of 128 MB",
   async (revision) => {
     const { url, token } = await startGuardedHttp(commands, {
