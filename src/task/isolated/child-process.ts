@@ -1,10 +1,11 @@
+import { inspect } from "node:util";
 import { systemClock } from "../../clock.ts";
 import type { Door, Steps } from "../../command/context.ts";
 import { loadEntry } from "../../command/load-entry.ts";
 import { limitPrints, surviveCommands } from "../../command/process-guard.ts";
 import { runCommand } from "../../command/run.ts";
 import { currentRun } from "../../command/running.ts";
-import { Cancelled, Exit, ShuttingDown } from "../../errors.ts";
+import { Cancelled, CommandError, Exit, ShuttingDown } from "../../errors.ts";
 import { becomeAsTold } from "../../program/program.ts";
 import { runVariable } from "../../system/child-environment.ts";
 import { endStrays } from "../../system/strays.ts";
@@ -66,8 +67,9 @@ async function run({ entry, input, options }: ToIsolated & { type: "run" }): Pro
     door,
     signals: [stop.signal],
   });
-  const { error: _error, ...sendable } = outcome as typeof outcome & { error?: unknown };
-  tell({ type: "outcome", outcome: sendable as typeof outcome });
+  const { error, ...sendable } = outcome as typeof outcome & { error?: unknown };
+  const isUnexpected = error instanceof Error && !(error instanceof CommandError);
+  tell({ type: "outcome", outcome: sendable as typeof outcome, ...(isUnexpected && { stack: inspect(error) }) });
 }
 
 function tell(message: FromIsolated): void {

@@ -36,7 +36,8 @@ export type FromIsolated =
   | { readonly type: "ask"; readonly id: number; readonly question: Question }
   | { readonly type: "keep"; readonly id: number; readonly name: string; readonly json: string }
   | { readonly type: "notLoaded"; readonly text: string }
-  | { readonly type: "outcome"; readonly outcome: Outcome };
+  /** `stack`: that of an unexpected error and of its causes, for the log. */
+  | { readonly type: "outcome"; readonly outcome: Outcome; readonly stack?: string };
 
 interface ChildOptions {
   readonly home: string;
@@ -86,6 +87,14 @@ export type RunIsolated = (entry: CatalogEntry, input: unknown, options: RunOpti
 interface KillReason {
   readonly cause: "timeout" | "crash" | "cancelled";
   readonly message: string;
+}
+
+/** The error of a child, as far as it can be sent. */
+function withStack(outcome: Outcome, stack: string | undefined): Outcome {
+  if (outcome.ending !== "failed" || stack === undefined) return outcome;
+  const error = new Error(outcome.message);
+  error.stack = stack;
+  return { ...outcome, error };
 }
 
 class IsolatedRun {
@@ -179,7 +188,7 @@ class IsolatedRun {
       case "notLoaded":
         return this.#ended.resolve(notLoaded(`${this.#entry.toolName} could not be loaded: ${message.text}`));
       case "outcome":
-        return this.#ended.resolve(message.outcome);
+        return this.#ended.resolve(withStack(message.outcome, message.stack));
     }
   }
 

@@ -53,6 +53,24 @@ async function areGone(pids: readonly number[]): Promise<void> {
   );
 }
 
+test("the error of an isolated run: its place is for the local user, its stack is in the log alone", async () => {
+  const server = startMeanwhile(["serve", "--in-process", "--no-bundled"], { cwd: commands() });
+  const client = await new WireClient(overPipes(server.child), { revision: "2025-11-25" }).begin();
+  onTestFinished(() => client.close());
+  const file = path.join(temporaryFolder(), "strays");
+  const result = await client.call("child_strays", { file, how: "throws" });
+  const { messages } = (result as unknown as { structuredContent: { messages: { details: string }[] } })
+    .structuredContent;
+  expect(messages.at(-1)?.details).toMatch(/^Error: no luck\nat \S*commands\/child\/strays\.ts:\d+:\d+$/);
+  const logged = await waitFor(() =>
+    server
+      .stderr()
+      .split("\n")
+      .find((line) => line.includes("command failed")),
+  );
+  expect(logged).toMatch(/no luck[\s\S]*at .*strays\.ts:\d+/);
+});
+
 describe("what an isolated run has started and let go", () => {
   const open = async (): Promise<{ client: WireClient; server: Started; file: (how: string) => string }> => {
     const cwd = commands();
