@@ -172,7 +172,6 @@ describe("settings", () => {
       patienceMs: 10_000,
       longFromMs: 10_000,
       keepInlineMs: 600_000,
-      learns: true,
     });
     for (const facts of [plain, { ...plain, ...long, canTakeTask: true }])
       expect(decide(facts)).toEqual(decide(facts, defaultDeferral));
