@@ -17,7 +17,7 @@ export interface Kept {
 }
 
 /** More than this for each request is a leak: a cache that has filled by then takes nothing more. */
-export const maxKeptBytes = 100;
+export const maxKeptBytes = 130;
 
 const looksEach = 12;
 const inFlight = 16;
