@@ -1,6 +1,6 @@
 /** What becomes of a question whose task must not run twice when its daemon is told to stop. */
 import { describe, expect, test } from "vitest";
-import { askDaemon, stopDaemon } from "../../src/daemon/reach/ask-daemon.ts";
+import { askDaemon } from "../../src/daemon/reach/ask-daemon.ts";
 import { homeAt } from "../../src/paths.ts";
 import { openAskingProject } from "../helpers/asking-task.ts";
 import { runCli, startCli } from "../helpers/cli.ts";
@@ -67,10 +67,17 @@ describe("daemon stop", () => {
 
 describe("a daemon that is restarted", () => {
   test("takes no new work, keeps its question for the next daemon, and ends when it is answered", async () => {
-    const { home, daemons, daemon, taskId, cli, show } = await openAsking();
-    await stopDaemon(home, daemon.settings.daemon.key, { isNow: false, keepsQuestions: true });
-    const next = (await daemons.start(words)).daemon;
-    expect(next?.pid).not.toBe(daemon.pid);
+    const { place, home, daemons, daemon, taskId, cli, show } = await openAsking();
+    const { launch } = daemons.place();
+    const restarted = await runCli([...words, "daemon", "restart"], { ...place, launch });
+    const next = daemons.daemons.find(({ pid }) => pid !== daemon.pid);
+    expect(restarted).toMatchObject({
+      code: 0,
+      stderr:
+        `✓ Daemon ${next?.pid} serves ${place.cwd}/commands\n` +
+        `  Daemon ${daemon.pid} takes no new work, and ends when it has the answer to:\n` +
+        `    ${taskId.slice(0, 8)}  ask_name  «What is your name?»\n`,
+    });
     expect(await askDaemon(home, daemon.settings.daemon.key, { meanwhile: "status" })).toMatchObject({
       pid: next?.pid,
       questions: [],
