@@ -162,7 +162,7 @@ class CallHere implements CallWatcher {
     if (ending.kind === "ended") ending.finish(true);
     if (ending.kind !== "deferred") this.#gone.throwIfAborted();
     if (ending.kind === "ended") return this.#toResult(ending);
-    if (ending.kind === "deferred") return await this.#follow(engine, ending.task, ending.note === undefined);
+    if (ending.kind === "deferred") return await this.#follow(engine, ending.task, !ending.isJoined);
     throw new CommandError(whereItIs(this.#entry.toolName, ending.kind === "left" ? ending.taskId : undefined));
   }
 

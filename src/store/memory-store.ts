@@ -166,6 +166,13 @@ export class MemoryStore implements TaskStore {
     return true;
   }
 
+  async dropKey(scope: CallerScope, taskId: string): Promise<boolean> {
+    const row = this.#own(scope, taskId);
+    if (row === undefined || !isTerminal(row.task) || row.task.idempotencyKey === undefined) return false;
+    row.task = { ...row.task, idempotencyKey: undefined };
+    return true;
+  }
+
   async claim(request: ClaimRequest): Promise<Task | undefined> {
     const ready = readyFor(this.#rows.values(), request, this.now());
     if (ready === undefined) return undefined;

@@ -7,6 +7,7 @@ import type { EndedCall } from "./ended-call.ts";
 import type { CreateRequest } from "./engine.ts";
 import type { ProgressUpdate } from "./progress.ts";
 import type { Task, TaskQuestion } from "./task.ts";
+import { isInterrupted } from "./transitions.ts";
 
 /** How far a run is in time; the client's view of it is made from both. */
 export interface Timing {
@@ -78,6 +79,8 @@ export type CallEnding =
       readonly kind: "deferred";
       readonly as: "task" | "job" | "handle";
       readonly task: Task;
+      /** The call was attached to the run of another. */
+      readonly isJoined: boolean;
       readonly note: string | undefined;
     }
   | { readonly kind: "asked"; readonly task: Task }
@@ -105,12 +108,23 @@ export function toCreation(request: CallRequest, reason: string): CreateRequest 
   };
 }
 
+/** What a caller is told whose call runs although an equal one was interrupted. */
+export function interruptedNote({ taskId, createdAt }: Task, now: number): string {
+  return `This is a new run: an equal call, started ${secondsSince(createdAt, now)} s ago as the task ${taskId}, was interrupted, and its outcome is unknown.`;
+}
+
 /** What a caller is told who was attached to a run. */
 export function joinedNote(task: Task, isRepeated: boolean, now: number): string {
-  const seconds = Math.max(0, Math.round((now - task.createdAt) / 1000));
+  const seconds = secondsSince(task.createdAt, now);
+  if (isRepeated && isInterrupted(task))
+    return `This idempotency key started the run ${seconds} s ago, which was interrupted, and the command is not declared safe to run twice. Look at what it did; a new key runs it again.`;
   return isRepeated
     ? `This idempotency key started the run ${seconds} s ago; a fresh key starts another.`
     : `Joined the run started ${seconds} s ago; _meta["meanwhile/new"]: true starts another.`;
+}
+
+function secondsSince(createdAt: number, now: number): number {
+  return Math.max(0, Math.round((now - createdAt) / 1000));
 }
 
 /** Why a task is cancelled that its client could never find. */

@@ -8,6 +8,7 @@ import { Bells, type CallEvent, handOutReasons, listenFor, Mailbox } from "./cal
 import {
   type CallEnding,
   type CallRequest,
+  interruptedNote,
   joinedNote,
   toCreation,
   undelivered,
@@ -18,7 +19,7 @@ import { Decisions, type Inline, nothingDeferred } from "./decisions.ts";
 import { type Decision, type DeferralRules, defaultDeferral } from "./deferral.ts";
 import { dismissUnanswerable } from "./dismiss-unanswerable.ts";
 import { EndedCall, type EndedCallOptions } from "./ended-call.ts";
-import type { Engine } from "./engine.ts";
+import type { CreatedTask, Engine, EqualTasks } from "./engine.ts";
 import type { HeldCall } from "./held-call.ts";
 import type { History } from "./history.ts";
 import { callPlaces, checkInputSize, checkTtl, longResultChars, TooManyCalls } from "./limits.ts";
@@ -29,6 +30,7 @@ import { Shares } from "./shares.ts";
 import { timingOf } from "./status-line.ts";
 import { isTerminal, openQuestions, type Task } from "./task.ts";
 import { outcomeOf, sizeOf } from "./task-outcome.ts";
+import { isInterrupted } from "./transitions.ts";
 import { inTwoTurns } from "./two-turns.ts";
 import type { Worker } from "./worker.ts";
 
@@ -46,6 +48,15 @@ interface Decided {
   readonly request: CallRequest;
   readonly decision: Inline;
   readonly outlook: Outlook;
+}
+
+/** How a task is followed in place of a call. */
+interface FollowTerms {
+  /** False when the call was attached to the run of another. */
+  readonly isOwn: boolean;
+  readonly note?: string | undefined;
+  /** Ends the call when the task is interrupted. Default: with the outcome of the task. */
+  readonly onInterrupted?: (task: Task) => CallEnding | Promise<CallEnding>;
 }
 
 /** How long a call that could not be converted to a task waits before it tries again. */
@@ -89,7 +100,7 @@ export class Calls {
     this.#refuseTooMany(request.caller);
     const why = whyOnRecord(request, this.#options.worker);
     if (why !== undefined) return guard(this.#runOnRecord(request, decision, why));
-    if (!this.#options.engine.mayJoin(request)) return this.#run(request, decision, outlook);
+    if (!this.#options.engine.mayHaveEqual(request)) return this.#run(request, decision, outlook);
     return this.#deadlines.beforeStart(this.#options.engine.findEqual(request), request, (equal) =>
       this.#joinOrRun(equal, { request, decision, outlook }),
     );
@@ -113,9 +124,10 @@ export class Calls {
       isUnchecked: client.asked !== undefined && !client.canTakeTask,
     };
     try {
-      const { task, isJoined, isRepeated } = await createHere(this.#options, creation, outlook.isEndless);
+      const created = await createHere(this.#options, creation, outlook.isEndless);
+      const { task, isJoined } = created;
       await this.#cancelTakenBack(task, request, isJoined);
-      return { kind: "deferred", as: decision.as, task, note: isJoined ? this.#joined(task, isRepeated) : undefined };
+      return { kind: "deferred", as: decision.as, task, isJoined, note: this.#noteOn(created) };
     } finally {
       made.resolve();
     }
@@ -123,17 +135,30 @@ export class Calls {
 
   /** To be remembered, or run elsewhere, it is a task from the start, though it is answered like any call. */
   async #runOnRecord(request: CallRequest, decision: Inline, reason: string): Promise<CallEnding> {
-    const { task, isJoined, isRepeated } = await createOnRecord(this.#options, toCreation(request, reason));
+    const created = await createOnRecord(this.#options, toCreation(request, reason));
+    const { task, isJoined } = created;
     await this.#cancelTakenBack(task, request, isJoined);
-    return await this.#follow(task, request, decision, isJoined ? this.#joined(task, isRepeated) : undefined);
+    return await this.#follow(task, request, decision, { isOwn: !isJoined, note: this.#noteOn(created) });
   }
 
-  #joinOrRun(equal: Task | undefined, { request, decision, outlook }: Decided): CallEnding | Promise<CallEnding> {
+  #joinOrRun({ live, interrupted }: EqualTasks, decided: Decided): CallEnding | Promise<CallEnding> {
     this.#refuseWhenLeaving();
-    if (equal === undefined) return this.#run(request, decision, outlook);
+    if (live === undefined) return this.#runAnew(interrupted, decided);
+    const { request, decision } = decided;
     this.#deadlines.noteStart(request);
-    const followed = this.#follow(equal, request, decision, this.#joined(equal, false));
+    const onInterrupted = (task: Task) => {
+      this.engine.nameInterrupted(task);
+      return this.#runAnew(task, decided);
+    };
+    const note = this.#joined(live, false);
+    const followed = this.#follow(live, request, decision, { isOwn: false, note, onInterrupted });
     return this.#deadlines.guard(followed, request, decision);
+  }
+
+  /** Runs it and names the equal call that was interrupted, if there was one. */
+  #runAnew(interrupted: Task | undefined, { request, decision, outlook }: Decided): CallEnding | Promise<CallEnding> {
+    const note = interrupted === undefined ? undefined : interruptedNote(interrupted, this.engine.now());
+    return this.#run(request, note === undefined ? decision : { ...decision, note }, outlook);
   }
 
   /** The second part of a call that was answered with a question. */
@@ -158,10 +183,11 @@ export class Calls {
       isProven: task.isProven,
     });
     const isAnswered = isTerminal(task);
-    if (decision.kind === "now" && !isAnswered) return { kind: "deferred", as: decision.as, task, note: undefined };
+    if (decision.kind === "now" && !isAnswered)
+      return { kind: "deferred", as: decision.as, task, isJoined: false, note: undefined };
     this.#refuseTooMany(request.caller);
     const inline = decision.kind === "now" ? nothingDeferred(decision.reason) : decision;
-    return this.#deadlines.guard(this.#follow(task, request, inline, undefined), request, inline);
+    return this.#deadlines.guard(this.#follow(task, request, inline, { isOwn: true }), request, inline);
   }
 
   /** Runs it here, and hands it out when the client cannot wait any longer. */
@@ -200,7 +226,7 @@ export class Calls {
   ): CallEnding | Promise<CallEnding> {
     if (!call.isUnrecorded || sizeOf(outcome) > longResultChars) return this.#hold(call, request, decision);
     call.remember(outcome);
-    return this.#toEnded({ outcome });
+    return this.#toEnded({ outcome, note: decision.note });
   }
 
   #hold(call: HeldCall, request: CallRequest, decision: Inline): Promise<CallEnding> {
@@ -231,7 +257,7 @@ export class Calls {
     for (;;) {
       const event = await mail.next();
       cancelRetry();
-      if (event === "ended") return this.#ended(call, await call.outcome, request);
+      if (event === "ended") return this.#ended(call, await call.outcome, request, decision);
       isCancelled ||= event === "cancelled";
       if (event === "cancelled") call.stop(new Cancelled());
       // What its client wants no longer only has to end.
@@ -239,14 +265,14 @@ export class Calls {
       const how = event === "asked" ? await this.#show(call, request) : undefined;
       const why = how === "elicit" ? undefined : handOutReasons[event]?.(decision);
       const handedOut = why === undefined ? undefined : await this.#handOut(call, request, why);
-      if (handedOut === undefined && event === "leaving") return await this.#leaveUnkept(call, request);
+      if (handedOut === undefined && event === "leaving") return await this.#leaveUnkept(call, request, decision);
       if (event === "late" && handedOut === undefined)
         cancelRetry = this.#options.clock.after(deferralRetryMs, () => mail.put("late"));
       if (handedOut === undefined) continue;
       const task = await dismissUnanswerable(handedOut, request, this.#options.engine);
       await this.#cancelTakenBack(task, request, false);
       if (how === "park") return { kind: "asked", task };
-      return this.#deferred(event, decision, task, undefined);
+      return this.#deferred(event, decision, task, { isOwn: true, note: decision.note });
     }
   }
 
@@ -260,16 +286,16 @@ export class Calls {
   }
 
   /** Where its client takes neither a task nor a handle, a call becomes a task only for those who come later. */
-  #deferred(event: CallEvent, { deferAs }: Inline, task: Task, note: string | undefined): CallEnding {
+  #deferred(event: CallEvent, { deferAs }: Inline, task: Task, { isOwn, note }: FollowTerms): CallEnding {
     if (event === "leaving" && deferAs === undefined)
       return { kind: "left", taskId: task.taskId, isSafe: task.rules.isSafe };
-    return { kind: "deferred", as: deferAs ?? "handle", task, note };
+    return { kind: "deferred", as: deferAs ?? "handle", task, isJoined: !isOwn, note };
   }
 
   /** It could not be made a task: its client has to know, unless there is an answer by now. */
-  async #leaveUnkept(call: HeldCall, request: CallRequest): Promise<CallEnding> {
+  async #leaveUnkept(call: HeldCall, request: CallRequest, decision: Inline): Promise<CallEnding> {
     const outcome = await Promise.race([call.outcome, nextTurn()]);
-    if (outcome !== undefined) return this.#ended(call, outcome, request);
+    if (outcome !== undefined) return this.#ended(call, outcome, request, decision);
     const isSafe = call.mayBeRepeated;
     if (isSafe) call.stop(new ShuttingDown());
     call.release();
@@ -308,9 +334,9 @@ export class Calls {
     }
   }
 
-  #ended(call: HeldCall, outcome: Outcome, request: CallRequest): CallEnding {
+  #ended(call: HeldCall, outcome: Outcome, request: CallRequest, { note }: Inline): CallEnding {
     return this.#toEnded(
-      { outcome, call, handOut: (run, reason) => this.#handOut(run, request, reason) },
+      { outcome, note, call, handOut: (run, reason) => this.#handOut(run, request, reason) },
       request.caller,
     );
   }
@@ -325,11 +351,11 @@ export class Calls {
   }
 
   /** Waits for a task that runs already, here or elsewhere, as if it were this call. */
-  async #follow(begun: Task, request: CallRequest, decision: Inline, note: string | undefined): Promise<CallEnding> {
+  async #follow(begun: Task, request: CallRequest, decision: Inline, terms: FollowTerms): Promise<CallEnding> {
     const { engine, worker, clock } = this.#options;
     const { caller, watcher } = request;
     const giveBack = this.#held.take(caller);
-    const isOwn = note === undefined;
+    const { isOwn, note, onInterrupted } = terms;
     // One that was only made for the want of a worker here leaves nothing behind, unless others may have joined it.
     const isAside = isOwn && whyOnRecord(request, worker) === elsewhere && !engine.joinsEqual(request);
     const timing = () => timingOf(begun, engine.now());
@@ -349,6 +375,7 @@ export class Calls {
         const waited = engine.wait(caller, begun.taskId, { until: isNews, signal: stop.signal, onTask });
         const event = await Promise.race([waited, mail.next()]);
         if (typeof event !== "string") {
+          if (onInterrupted !== undefined && isInterrupted(event)) return await onInterrupted(event);
           if (isTerminal(event)) {
             const record = isAside ? { asideId: event.taskId } : { taskId: event.taskId };
             return this.#toEnded({ outcome: outcomeOf(event), note, ...record }, caller);
@@ -358,7 +385,8 @@ export class Calls {
           const how = request.whenAsked(open);
           if (how === "park") return { kind: "asked", task: event };
           if (how === "elicit") watcher.questions(event, open);
-          else if (decision.deferAs !== undefined) return { kind: "deferred", as: decision.deferAs, task: event, note };
+          else if (decision.deferAs !== undefined)
+            return { kind: "deferred", as: decision.deferAs, task: event, isJoined: !isOwn, note };
           else if (isOwn)
             await engine.cancel(caller, event.taskId, `It asks «${open[0]?.message}», and ${request.whyNoAnswer}.`);
           continue;
@@ -367,7 +395,7 @@ export class Calls {
         if (event === "cancelled" && isOwn) await engine.cancel(caller, begun.taskId);
         const task = await engine.get(caller, begun.taskId);
         if (event === "cancelled" && isAside) await engine.prune(caller, begun.taskId);
-        return this.#deferred(event, decision, task, note);
+        return this.#deferred(event, decision, task, terms);
       }
     } finally {
       stop.abort(new Cancelled());
@@ -383,6 +411,11 @@ export class Calls {
 
   #refuseWhenLeaving(): void {
     if (this.#options.worker.isStopped) throw new CommandError("The server is shutting down; call again in a moment.");
+  }
+
+  #noteOn({ task, isJoined, isRepeated, interrupted }: CreatedTask): string | undefined {
+    if (isJoined) return this.#joined(task, isRepeated);
+    return interrupted === undefined ? undefined : interruptedNote(interrupted, this.engine.now());
   }
 
   #joined(task: Task, isRepeated: boolean): string {

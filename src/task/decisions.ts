@@ -4,7 +4,11 @@ import { type Decision, type DeferralRules, decide } from "./deferral.ts";
 import type { Outlook } from "./outlook.ts";
 
 /** It is answered while its client waits, as long as that lasts. */
-export type Inline = Decision & { readonly kind: "inline" };
+export type Inline = Decision & {
+  readonly kind: "inline";
+  /** A sentence for the caller: that an equal call was interrupted. */
+  readonly note?: string;
+};
 
 interface Decided extends Pick<CallRequest, "client" | "limit"> {
   readonly outlook: Outlook;

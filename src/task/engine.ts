@@ -11,13 +11,14 @@ import { failpoint } from "../failpoint.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
 import { digestOf } from "./digest.ts";
-import { type Dispatcher, ticketOf } from "./dispatcher.ts";
+import { type Dispatcher, ticketOf, ticketOfLost } from "./dispatcher.ts";
 import { EndedTasks } from "./ended.ts";
 import { type WatchedStore, waitForTask } from "./feed.ts";
 import type { History } from "./history.ts";
+import { InterruptedTasks } from "./interrupted-tasks.ts";
 import { Leaving } from "./leaving.ts";
 import { checkInputSize, checkTtl, defaultLimits, keptOf, type Limits, maxPageSize, taskLimitOf } from "./limits.ts";
-import { rulesOf } from "./retry.ts";
+import { isRepeatable, rulesOf } from "./retry.ts";
 import { RoomQueue } from "./room-queue.ts";
 import type { CallerScope, CreateOptions, FullStore, ListFilter, TaskPage, TaskStore } from "./store.ts";
 import {
@@ -29,6 +30,7 @@ import {
   type Task,
   type TaskQuestion,
 } from "./task.ts";
+import { isInterrupted } from "./transitions.ts";
 
 export interface EngineOptions {
   readonly store: TaskStore;
@@ -42,6 +44,8 @@ export interface EngineOptions {
   /** What this process has of the variables that the project's code reads. */
   readonly environment?: () => EnvironmentMarks;
   readonly limits?: Limits;
+  /** True for a worker on this machine whose process is certainly gone. Default: for none. */
+  readonly isDead?: (worker: string) => boolean;
   /** Shared with the worker. */
   readonly ended?: EndedTasks;
   readonly leaving?: Leaving;
@@ -76,6 +80,14 @@ export interface CreatedTask {
   readonly isJoined: boolean;
   /** True when that was for its idempotency key. */
   readonly isRepeated: boolean;
+  /** An equal call before this one that was interrupted: the caller is told of it. */
+  readonly interrupted: Task | undefined;
+}
+
+/** What there is of earlier equal calls. */
+export interface EqualTasks {
+  readonly live: Task | undefined;
+  readonly interrupted: Task | undefined;
 }
 
 /** Makes, finds, answers and cancels tasks. Knows no protocol and no database. */
@@ -86,6 +98,7 @@ export class Engine {
   readonly #watched: WatchedStore;
   readonly #leaving: Leaving;
   readonly #roomQueue: RoomQueue;
+  readonly #interrupted: InterruptedTasks;
 
   constructor(options: EngineOptions) {
     this.#options = options;
@@ -93,6 +106,7 @@ export class Engine {
     this.#ended = ended;
     this.#leaving = leaving;
     this.#roomQueue = new RoomQueue(options.clock);
+    this.#interrupted = new InterruptedTasks(store, options.clock, options.project);
     this.#watched = {
       get: (scope, taskId) => this.#read(scope, taskId),
       onChange: (listener, taskId) => {
@@ -165,7 +179,21 @@ export class Engine {
       ...(claim !== undefined && { claim }),
     };
     const create = () => store.create(fresh, options);
-    const first = await create();
+    let first = await create();
+    // A task of a dead worker is not live; an equal call does not join it.
+    if (first.kind !== "created" && first.kind !== "full" && (await this.#interruptIfDead(first.task)))
+      first = await create();
+    let interrupted: Task | undefined;
+    if (
+      first.kind === "repeated" &&
+      first.task.digest === digest &&
+      isInterrupted(first.task) &&
+      isRepeatable(command)
+    ) {
+      interrupted = first.task;
+      await store.dropKey({ caller }, interrupted.taskId);
+      first = await create();
+    }
     const created = first.kind === "full" ? await this.#roomQueue.create(caller, create, this.leaving) : first;
     failpoint("after-insert");
     if (created.kind === "full") throw new TooManyTasks(created, caller);
@@ -175,7 +203,10 @@ export class Engine {
       );
     if (created.kind === "created" && claim === undefined) this.#options.dispatcher?.offer(ticketOf(created.task));
     failpoint("before-ack");
-    return { task: created.task, isJoined: created.kind !== "created", isRepeated: created.kind === "repeated" };
+    const isJoined = created.kind !== "created";
+    if (interrupted !== undefined) this.#interrupted.name(interrupted);
+    else if (!isJoined && this.joinsEqual(request)) interrupted = await this.#findInterrupted(caller, digest);
+    return { task: created.task, isJoined, isRepeated: created.kind === "repeated", interrupted };
   }
 
   /** Equal calls that change something are one run, where callers can be told apart. */
@@ -183,25 +214,54 @@ export class Engine {
     return command.dedupe && command.effects !== "read" && caller !== anonymousKey && isNew !== true;
   }
 
-  /** False when there is certainly no run that a call would have to join; knowing that costs no look at the tasks. */
-  mayJoin(request: Pick<CreateRequest, "entry" | "caller" | "isNew">): boolean {
-    return this.joinsEqual(request) && this.#options.store.mayHaveLive(this.#options.project, request.entry.toolName);
+  /** False when no equal call that is live or was interrupted can be known; finding that out reads no tasks. */
+  mayHaveEqual(request: Pick<CreateRequest, "entry" | "caller" | "isNew">): boolean {
+    const { store, project } = this.#options;
+    if (!this.joinsEqual(request)) return false;
+    return this.#interrupted.mayHave(request.caller) || store.mayHaveLive(project, request.entry.toolName);
   }
 
   /**
-   * The live task that an equal call of this caller has started. Without the store nobody can know of one, and a call
-   * that needs no task is not refused for that.
+   * The live task that an equal call of this caller has started; else one that was interrupted, if the caller was not yet
+   * told of it. Without the store nobody can know of one, and a call that needs no task is not refused for that.
    */
-  async findEqual(request: Pick<CreateRequest, "entry" | "input" | "caller" | "origin">): Promise<Task | undefined> {
+  async findEqual(request: Pick<CreateRequest, "entry" | "input" | "caller" | "origin">): Promise<EqualTasks> {
     const { entry, input, caller, origin = unknownOrigin } = request;
     const { store, project, environment } = this.#options;
     const digest = digestOf(entry.toolName, input ?? {}, origin);
+    const find = () => store.findEqual({ caller }, project, digest, environment?.());
     try {
-      return await store.findEqual({ caller }, project, digest, environment?.());
+      const found = store.mayHaveLive(project, entry.toolName) ? await find() : undefined;
+      const live = found !== undefined && (await this.#interruptIfDead(found)) ? await find() : found;
+      return { live, interrupted: live === undefined ? await this.#findInterrupted(caller, digest) : undefined };
+    } catch (error) {
+      if (isStoreError(error)) return { live: undefined, interrupted: undefined };
+      throw error;
+    }
+  }
+
+  /** The caller is told of this interrupted task. */
+  nameInterrupted(task: Task): void {
+    this.#interrupted.name(task);
+  }
+
+  async #findInterrupted(caller: string, digest: string): Promise<Task | undefined> {
+    try {
+      return await this.#interrupted.take(caller, digest);
     } catch (error) {
       if (isStoreError(error)) return undefined;
       throw error;
     }
+  }
+
+  /** Interrupts the tasks of a dead worker that the sweeper has not found yet. True if it did so. */
+  async #interruptIfDead(task: Task): Promise<boolean> {
+    const { store, dispatcher, isDead } = this.#options;
+    const worker = isTerminal(task) ? undefined : task.lease?.worker;
+    if (worker === undefined || isDead?.(worker) !== true) return false;
+    for (const taskId of await store.interrupt(worker)) dispatcher?.offer(ticketOfLost(taskId));
+    this.#interrupted.refresh(task.caller);
+    return true;
   }
 
   /** Whether there are tasks of a caller that a worker of this project and environment runs, now or later. */

@@ -151,6 +151,8 @@ export interface TaskStore {
    * the work has changed.
    */
   dropToken(scope: CallerScope, taskId: string): Promise<boolean>;
+  /** Takes the idempotency key from an ended task, so that another task may have it. False if there is no such task. */
+  dropKey(scope: CallerScope, taskId: string): Promise<boolean>;
 
   claim(request: ClaimRequest): Promise<Task | undefined>;
   /**

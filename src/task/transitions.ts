@@ -228,6 +228,15 @@ export function interruptedMessage(crashes: number): string {
   return `Interrupted ${crashes === 1 ? "once" : `${crashes} times`}; it will run again.`;
 }
 
+/** True if a task ended because its worker was lost, or because no worker might claim it: its command may not have run. */
+export function isInterrupted(task: Task): boolean {
+  const { status, crashes, statusMessage = "" } = task;
+  return (
+    status === "failed" &&
+    ((crashes > 0 && /^Interrupted\b/.test(statusMessage)) || statusMessage.startsWith(unclaimablePrefix))
+  );
+}
+
 /** How the status message of a task begins that no worker may claim. */
 export const unclaimablePrefix = "Waits for a worker with the ";
 

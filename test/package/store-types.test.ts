@@ -50,6 +50,7 @@ class OwnStore implements TaskStore {
     this.#kept.answer(scope, taskId, key, answer);
   cancel = (scope: Scope, taskId: string, message: string): Done => this.#kept.cancel(scope, taskId, message);
   dropToken = (scope: Scope, taskId: string): Done => this.#kept.dropToken(scope, taskId);
+  dropKey = (scope: Scope, taskId: string): Done => this.#kept.dropKey(scope, taskId);
   claim = (request: ClaimRequest): Promise<Task | undefined> => this.#kept.claim(request);
   onWork = (listener: () => void): (() => void) => this.#kept.onWork(listener);
   keepLeases = (worker: string, leaseMs: number, everyMs: number): (() => void | Promise<void>) =>

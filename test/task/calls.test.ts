@@ -9,7 +9,7 @@ import { ProgressSender } from "../../src/mcp/progress-sender.ts";
 import type { CallEnding, CallRequest } from "../../src/task/call-request.ts";
 import { Calls } from "../../src/task/calls.ts";
 import { type DeferralRules, defaultDeferral } from "../../src/task/deferral.ts";
-import { openQuestions, type Task, type TaskQuestion } from "../../src/task/task.ts";
+import { maxCrashes, openQuestions, type Task, type TaskQuestion } from "../../src/task/task.ts";
 import { Worker } from "../../src/task/worker.ts";
 import { openEngine } from "../helpers/engine.ts";
 import { FakeClock, settled } from "../helpers/fake-clock.ts";
@@ -817,6 +817,116 @@ describe("never twice", () => {
     await turns();
     expect(work.run.task.signal.reason).toBeInstanceOf(Cancelled);
     expect(call.ending).toMatchObject({ task: { status: "cancelled" } });
+  });
+});
+
+describe("a call equal to one whose worker was killed", () => {
+  const note = (taskId: string) =>
+    expect.stringMatching(
+      new RegExp(`^This is a new run: an equal call, started \\d+ s ago as the task ${taskId}, was interrupted,`),
+    );
+
+  /** A command that runs as a task, whose worker is killed. */
+  async function setUpKilled(more: Parameters<typeof held>[0] = {}, key?: { idempotencyKey: string }) {
+    const work = held(more);
+    const set = setUp(work.command);
+    const first = await set.start(set.door(), { limit: hard(4), ...key });
+    await set.pass(3_000);
+    const { taskId } = first.deferred.task;
+    const call = (terms: Parameters<typeof set.start>[1] = {}) => set.start(set.door(), { ...key, ...terms });
+    return { ...set, work, taskId, call, kill: () => set.store.interrupt("w") };
+  }
+
+  test("runs again and names the interrupted one, once", async () => {
+    const { kill, call, work, taskId } = await setUpKilled();
+    await kill();
+    const second = await call();
+    expect(work.runs).toHaveLength(2);
+    work.run.end({ answer: 2 });
+    await turns();
+    expect(second.ended).toMatchObject({ outcome: { ending: "completed", data: { answer: 2 } }, note: note(taskId) });
+    second.ended.finish(true);
+    const third = await call();
+    work.run.end();
+    await turns();
+    expect(third.ended.note).toBeUndefined();
+    third.ended.finish(true);
+  });
+
+  test("that becomes a task says so with its handle, also where it is a task from the start", async () => {
+    const { kill, call, pass, taskId } = await setUpKilled();
+    await kill();
+    const second = await call({ limit: hard(4) });
+    await pass(3_000);
+    expect(second.deferred.note).toEqual(note(taskId));
+    await kill();
+    const third = await call({ wish: { canTakeTask: true, declaresTasks: true, asked: { ttlMs: undefined } } });
+    expect(third.deferred).toMatchObject({ as: "task", note: note(second.deferred.task.taskId) });
+  });
+
+  test("and that has joined it runs when that is noticed", async () => {
+    const { kill, call, work, taskId } = await setUpKilled();
+    const second = await call();
+    expect(work.runs).toHaveLength(1);
+    await kill();
+    await turns();
+    expect(work.runs).toHaveLength(2);
+    work.run.end({ answer: 2 });
+    await turns();
+    expect(second.ended).toMatchObject({ outcome: { ending: "completed", data: { answer: 2 } }, note: note(taskId) });
+    second.ended.finish(true);
+  });
+
+  test("runs at once where the worker's process is known to be gone", async () => {
+    const clock = new FakeClock();
+    const { store, engine } = openEngine(clock, { isDead: (worker) => worker === "gone" });
+    const entry = { command: held().command, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
+    const asked = { entry, input: {}, caller, reason: "test" };
+    const { task } = await engine.create(asked, { worker: "gone", leaseMs: 30_000 });
+    const found = await engine.findEqual(asked);
+    expect(found).toMatchObject({ live: undefined, interrupted: { taskId: task.taskId, status: "failed" } });
+    const again = await engine.create(asked, { worker: "gone", leaseMs: 30_000 });
+    const third = await engine.create(asked);
+    expect(third).toMatchObject({ isJoined: false, interrupted: { taskId: again.task.taskId } });
+    await store.close();
+  });
+
+  test("under the same key gets the stored outcome, and the advice to use a new key, if it may not run twice", async () => {
+    const { kill, call, work, taskId } = await setUpKilled({}, { idempotencyKey: "k" });
+    await kill();
+    const second = await call();
+    expect(work.runs).toHaveLength(1);
+    expect(second.ended).toMatchObject({
+      taskId,
+      outcome: { ending: "failed", message: expect.stringMatching(/^Interrupted; outcome unknown\./) },
+      note: expect.stringMatching(
+        /^This idempotency key started the run \d+ s ago, which was interrupted, .* a new key runs it/,
+      ),
+    });
+  });
+
+  test.each([
+    ["read", { effects: "read" }],
+    ["idempotent", { idempotent: true }],
+    ["with a retry rule", { retry: { attempts: 2 } }],
+  ] as const)("under the same key runs again if its command is %s; the earlier record stays", async (_title, more) => {
+    const { kill, call, work, taskId, engine, store } = await setUpKilled(more, { idempotencyKey: "k" });
+    // A task that may run again is given up after twenty crashes.
+    for (let crash = 1; crash < maxCrashes; crash++) {
+      await kill();
+      await store.claim({ project: "p", worker: "w", leaseMs: 30_000, taskId });
+    }
+    await kill();
+    expect(await engine.get(caller, taskId)).toMatchObject({ status: "failed", crashes: maxCrashes });
+    const runs = work.runs.length;
+    const second = await call();
+    expect(work.runs).toHaveLength(runs + 1);
+    work.run.end({ answer: 2 });
+    await turns();
+    expect(second.ended).toMatchObject({ outcome: { data: { answer: 2 } }, note: note(taskId) });
+    expect(second.ended.taskId).not.toBe(taskId);
+    expect(await engine.get(caller, taskId)).toMatchObject({ status: "failed", idempotencyKey: undefined });
+    expect((await call()).ended.taskId, "the key is the new task's").toBe(second.ended.taskId);
   });
 });
 

@@ -6,6 +6,7 @@ import { Exit, type ExitCode } from "../../errors.ts";
 import { thisProgram } from "../../program/program.ts";
 import { openTasks } from "../../runtime/open-tasks.ts";
 import { loadSettings } from "../../settings/settings.ts";
+import { interruptedNote } from "../../task/call-request.ts";
 import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
 import type { Tasks } from "../../task/tasks.ts";
 import type { TypedCommand } from "../command-usage.ts";
@@ -26,7 +27,7 @@ export async function runAsTask(
   const input = await readInput(entry, typed, terminal);
   const tasks = await openTasks(settings);
   try {
-    const { task, isJoined } = await tasks.engine.create({
+    const { task, isJoined, interrupted } = await tasks.engine.create({
       entry,
       input,
       caller: localKey,
@@ -38,6 +39,8 @@ export async function runAsTask(
     });
     if (isJoined && !typed.quiet)
       terminal.say(`${terminal.colors.yellow("!")} Joined the run started ${ageOf(task)} ago; --new starts another.\n`);
+    if (interrupted !== undefined && !typed.quiet)
+      terminal.say(`${terminal.colors.yellow("!")} ${interruptedNote(interrupted, tasks.engine.now())}\n`);
     // The work is done by a process of its own from the first moment, so that this terminal may be closed at any other.
     const revive = (current: Task) => {
       if (current.status === "queued") startDetachedWorker(context, settings, flags);

@@ -34,13 +34,13 @@ export interface HandOverOptions {
 
 /** What a call that became a task is answered with, in its client's generation; from then on the client is told of it. */
 export function handOver(deferred: DeferredCall, options: HandOverOptions): Result {
-  const { as, task, note } = deferred;
+  const { as, task, isJoined, note } = deferred;
   const { request, clock, log, plain, toolName } = options;
   const { progressToken, connection, client } = request;
   log.debug("call deferred", { tool: toolName, as, reason: task.reason });
-  if (progressToken !== undefined && note === undefined) dropTokenWithClient(deferred, options);
+  if (progressToken !== undefined && !isJoined) dropTokenWithClient(deferred, options);
   if (as === "job") return handOverJob(deferred, options);
-  if (client.isModern && note === undefined) cancelUnlessDelivered(deferred, options);
+  if (client.isModern && !isJoined) cancelUnlessDelivered(deferred, options);
   if (as === "task" && client.isModern)
     return {
       resultType: "task",

@@ -204,6 +204,7 @@ const statements = {
   wasCancelled: `
     select task_id from SCHEMA.tasks join SCHEMA.outcomes using (number)
     where ${own} and status = 'cancelled' and starts_with(outcome, :outcomeHead)`,
+  dropKey: `update SCHEMA.tasks set idempotency_key = null where ${own} and not (${live}) and idempotency_key is not null and ${quickly} returning task_id`,
   dropToken: `update SCHEMA.tasks set progress_token = null where ${own} and ${live} and progress_token is not null and ${quickly} returning task_id`,
 
   retryLater: `

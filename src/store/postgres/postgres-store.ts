@@ -138,6 +138,10 @@ export class PostgresStore implements TaskStore {
     return await this.#write("dropToken", { taskId, caller: scope.caller });
   }
 
+  async dropKey(scope: CallerScope, taskId: string): Promise<boolean> {
+    return await this.#write("dropKey", { taskId, caller: scope.caller });
+  }
+
   async claim(request: ClaimRequest): Promise<Task | undefined> {
     await this.#settleClaims();
     const task = await claimTask(this.#database, this.#unsettled, request, this.#lastServed);

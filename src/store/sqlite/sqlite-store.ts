@@ -173,6 +173,10 @@ export class SqliteStore implements TaskStore {
     return (await this.#file.quickly(() => this.#file.run("dropToken", { taskId, caller: scope.caller }))) > 0;
   }
 
+  async dropKey(scope: CallerScope, taskId: string): Promise<boolean> {
+    return (await this.#file.quickly(() => this.#file.run("dropKey", { taskId, caller: scope.caller }))) > 0;
+  }
+
   async claim(request: ClaimRequest): Promise<Task | undefined> {
     const task = await claimRow(this.#file, request, this.now());
     if (task !== undefined) this.#changed(task.taskId);

@@ -184,6 +184,9 @@ export const statements = {
     set environment = :environment, status_message = null, not_before = :now, updated_at = :now, version = version + 1
     where task_id = :taskId and caller = :caller and status = 'queued'`,
 
+  dropKey:
+    "update tasks set idempotency_key = null where task_id = :taskId and caller = :caller and finished_at is not null and idempotency_key is not null",
+
   dropToken: `update tasks set progress_token = null where task_id = :taskId and caller = :caller and ${live} and progress_token is not null`,
 
   retryLater: `

@@ -201,6 +201,18 @@ export const creatingCases: readonly StoreCase[] = [
     assert.deepEqual(kinds, ["created", "created", "created", "created", "created"]);
   }),
 
+  onStore("dropKey: the key of an ended task is free again, and the task stays", async (bench) => {
+    const claim = await bench.begin({ idempotencyKey: "once" });
+    assert.equal(await bench.store.dropKey(bench.scope(), claim.taskId), false, "a live task");
+    await bench.store.settle(claim, done);
+    assert.equal(await bench.store.dropKey(bench.scope("bob"), claim.taskId), false, "somebody else's");
+    assert.equal(await bench.store.dropKey(bench.scope(), claim.taskId), true);
+    assert.equal(await bench.store.dropKey(bench.scope(), claim.taskId), false, "a task without a key");
+    assertTask(await bench.read(claim.taskId), { status: "completed", idempotencyKey: undefined, outcome: done });
+    assert.equal((await bench.create({ idempotencyKey: "once" })).kind, "created");
+    assert.equal((await bench.create({ idempotencyKey: "once" })).kind, "repeated");
+  }),
+
   onStore("create: an idempotency key is free again once its task has expired", async (bench) => {
     const claim = await bench.begin({ idempotencyKey: "once" });
     await bench.store.settle(claim, done);
