@@ -6,8 +6,8 @@ import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 
 const [folder] = process.argv.slice(2);
-/** How long processes may take that were told to end. */
-const graceMs = 5_000;
+/** How long processes may take to end by themselves, such as PostgreSQL, which removes its files. */
+const graceMs = 30_000;
 const pollMs = 50;
 
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => undefined);

@@ -12,16 +12,16 @@ const commands = flag("--commands <folder>", "a folder of commands; may be given
   values: folders,
   isRepeatable: true,
 });
-const bundled = [
-  flag("--bundled", "also the commands that come with Meanwhile, beside the project's own"),
-  flag("--no-bundled", "without the commands that come with Meanwhile"),
+const bundled = () => [
+  flag("--bundled", `also the commands that come with ${thisProgram.title}, beside the project's own`),
+  flag("--no-bundled", `without the commands that come with ${thisProgram.title}`),
 ];
 
 /** An author's program has its own commands and no others, so that nothing is to be said about them. */
 const hasChoice = () => thisProgram.authors === undefined;
 
 /** Which commands are meant. */
-export const projectFlags = (): readonly Flag[] => (hasChoice() ? [commands, ...bundled] : []);
+export const projectFlags = (): readonly Flag[] => (hasChoice() ? [commands, ...bundled()] : []);
 
 /** What may stand before the verb or command. */
 export const globalFlags = (): readonly Flag[] => [
@@ -29,7 +29,7 @@ export const globalFlags = (): readonly Flag[] => [
     ? [
         flag("-C DIR", "as if started there; comes before everything else", { values: folders }),
         { ...commands, value: "DIR" },
-        ...bundled,
+        ...bundled(),
       ]
     : []),
   flag("--no-color", "no colours (also NO_COLOR=1)"),

@@ -292,7 +292,7 @@ const wksLayer: readonly Row[] = [
     "<home>/mcp.sock",
     scenario(
       "daemon",
-      "the bundled commands have one daemon wherever a front is started, at a place that everybody knows",
+      "the bundled commands have one daemon wherever a stdio proxy is started, at a place that everybody knows",
     ),
   ),
   asWritten(
@@ -308,7 +308,10 @@ const wksLayer: readonly Row[] = [
   asWritten(
     ["client.py"],
     "a front that pumps stdio to the daemon's socket",
-    scenario("daemon", "a front's stdout holds nothing but messages, whatever commands print, from threads too"),
+    unit(
+      "system/daemon/daemon",
+      "a front's stdout holds nothing but messages, whatever commands print, from threads too",
+    ),
   ),
 ];
 
@@ -494,7 +497,7 @@ const cortexdx: readonly Row[] = [
     ["tasks/cancel"],
     "tasks/cancel stops the work, and a task that has ended is refused",
     "a late result never overwrites a cancel",
-    scenario("tasks", "cancel reaches the command within a second, and is final"),
+    scenario("tasks", "`tasks cancel` stops the command, and is final"),
   ),
   asWritten(
     [
@@ -516,12 +519,12 @@ const cortexdx: readonly Row[] = [
   asWritten(
     ["Example Output"],
     "the story of the task: its id, each status with its time, the end",
-    scenario("diagnose", "--async prints the story of its task; a killed client resumes by id"),
+    scenario("diagnose", "--async prints the story of its task, and --task takes it up again"),
   ),
   asWritten(
     ["input_required"],
     "a task that asks is answered in the terminal, by task_answer or by elicitation",
-    scenario("tasks", "a question waits for its answer, from any terminal"),
+    scenario("tasks", "a question waits for its answer, which another terminal may give"),
   ),
   asWritten(
     ["crypto.randomUUID()"],
@@ -535,7 +538,7 @@ const cortexdx: readonly Row[] = [
     ["TaskExecutor"],
     "a worker with leases, fences and limits",
     "a task survives kill -9, and one that died is found",
-    scenario("tasks", "after kill -9 of its process it is found and finished by whoever looks"),
+    unit("system/cli/tasks", "after kill -9 of its worker, `tasks watch` starts another one, which finishes the task"),
   ),
   better(
     ["sampling/createMessage", "elicitation/create"],

@@ -48,8 +48,9 @@ test("an SDK v1 client on its 60 s default calls a 90 s command over stdio: a ha
   expect(first.content[0]?.text).toContain(
     "slow_work is still running. It goes on by itself. Get its result with task_result",
   );
-  // After 60 s it would not have been answered: its client would have given up.
-  expect(answeredAfter).toBeGreaterThan(44.5);
+  // A host that is not known may give up after 30 s.
+  expect(answeredAfter).toBeGreaterThan(22);
+  expect(answeredAfter).toBeLessThan(30);
 
   const asked: string[] = [];
   let result = first;
