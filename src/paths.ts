@@ -86,6 +86,19 @@ export function ensureHome(home: Home): void {
   system.ensurePrivateFolder(realpathSync(home.folder));
 }
 
+/**
+ * Returns a check that is true when the home folder was there before and is gone now. A new folder in its place would
+ * hide that the home was moved away.
+ */
+export function createGoneCheck(home: Home): () => boolean {
+  let wasThere = existsSync(home.folder);
+  return () => {
+    const isThere = existsSync(home.folder);
+    wasThere ||= isThere;
+    return wasThere && !isThere;
+  };
+}
+
 /** The home's salt, known to nobody else; empty where nothing was ever served. */
 export function readSalt(home: Home): string {
   try {

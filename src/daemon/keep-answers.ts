@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { PassThrough } from "node:stream";
 import { type Clock, within } from "../clock.ts";
 import type { Logger } from "../log.ts";
@@ -61,7 +62,8 @@ export class AnswerKeeper {
         answers[modernRevision] = await this.#ask(
           ["server/discover", ...lists].map((method) => [method, { _meta }] as const),
         );
-        if (!this.#isOutdated) writeAnswers(home, whose, answers);
+        // A home that was moved away is not made anew.
+        if (!this.#isOutdated && existsSync(home.folder)) writeAnswers(home, whose, answers);
       }
     } catch (error) {
       // The next front waits for its daemon then.

@@ -5,7 +5,7 @@ import { type CatalogEntry, type ListedCommand, type LoadProblem, listedOf } fro
 import type { Command, DescribedCommand } from "../command/command.ts";
 import { discover, type FoundCommand } from "../command/discover.ts";
 import { loadEntry } from "../command/load-entry.ts";
-import { type Home, isBundledFile, writePrivately } from "../paths.ts";
+import { createGoneCheck, type Home, isBundledFile, writePrivately } from "../paths.ts";
 import { thisProgram } from "../program/program.ts";
 
 /**
@@ -44,11 +44,13 @@ type Stored = Readonly<
 
 export class StoredCatalog {
   readonly #home: Home;
+  readonly #isHomeGone: () => boolean;
   readonly #folders: readonly string[];
   readonly #read = new Map<string, Stored>();
 
   constructor(home: Home, folders: readonly string[]) {
     this.#home = home;
+    this.#isHomeGone = createGoneCheck(home);
     this.#folders = folders;
   }
 
@@ -187,7 +189,9 @@ export class StoredCatalog {
     this.#write(folder, stored);
   }
 
+  /** Writes nothing where the home was moved away. */
   #write(place: string, stored: ReadonlyMap<string, Stored[string]>): void {
+    if (this.#isHomeGone()) return;
     const file = this.#fileOf(place);
     const next = withinBounds(stored);
     if (JSON.stringify(next) === JSON.stringify(readCatalog(file))) return;

@@ -9,7 +9,7 @@ import {
   type Transport,
 } from "../host/learned-limits.ts";
 import type { Logger } from "../log.ts";
-import { ensureHome, type Home, writePrivately } from "../paths.ts";
+import { createGoneCheck, ensureHome, type Home, writePrivately } from "../paths.ts";
 import { fieldsOf, numberOf } from "../wire/json.ts";
 
 /** The file `hosts.json` of a home: what was learned, by project, host and transport. */
@@ -37,12 +37,14 @@ const transports = ["stdio", "http"] as const;
 /** What was learned about hosts in one project, kept in a file of the home. */
 export class LearnedHosts implements LearnedLimits {
   readonly #options: LearnedHostsOptions;
+  readonly #isHomeGone: () => boolean;
   #known: Record<string, Partial<Record<Transport, GivenUp>>> = {};
   #readAt = Number.NEGATIVE_INFINITY;
   #changedAt: number | undefined;
 
   constructor(options: LearnedHostsOptions) {
     this.#options = options;
+    this.#isHomeGone = createGoneCheck(options.home);
   }
 
   limitOf(host: string, transport: Transport): LearnedLimit | undefined {
@@ -109,7 +111,9 @@ export class LearnedHosts implements LearnedLimits {
     this.#known = Object.hasOwn(all, this.#project) ? (all[this.#project] ?? {}) : {};
   }
 
+  /** Writes nothing where the home was moved away. */
   #write(all: LearnedFile): void {
+    if (this.#isHomeGone()) return;
     ensureHome(this.#options.home);
     writePrivately(this.#options.home.hostsFile, `${JSON.stringify(all, null, 2)}\n`);
     this.#changedAt = undefined;
