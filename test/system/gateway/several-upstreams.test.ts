@@ -181,8 +181,9 @@ describe("6: one upstream down", () => {
 const watcher = watch(path.dirname(process.argv[1]), () => {
   if (!existsSync(process.argv[1])) return;
   watcher.close();
-  process.argv[2] = "plain";
-  import(${JSON.stringify(new URL("../../fixtures/gateway/stdio.mjs", import.meta.url).href)});
+  import(${JSON.stringify(new URL("../../fixtures/gateway/stdio.mjs", import.meta.url).href)}).then(
+    ({ runStdio }) => runStdio(["plain"], process),
+  );
 });`,
         gate,
       ],
