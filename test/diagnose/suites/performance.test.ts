@@ -1,11 +1,12 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Facts } from "../../../src/diagnose/asking/facts.ts";
 import { weighStart } from "../../../src/diagnose/suites/performance/cold-start.ts";
 import { performance } from "../../../src/diagnose/suites/performance/index.ts";
 import { system } from "../../../src/system/system.ts";
+import { keptBytes } from "../../fixtures/diagnose/breaks/performance.mjs";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
 import { passTimeQuickly } from "../../helpers/quick-time.ts";
@@ -22,11 +23,14 @@ beforeAll(async () => {
   facts = await surveyed(reached(good.url));
   stdioFacts = { ...facts, transport: "stdio" };
 });
-afterAll(() => good.close());
-// Memory of the servers here: what this process keeps for them, beside a usual 50 MiB.
-beforeEach(() => {
-  vi.spyOn(system, "memoryOf").mockImplementation(async () => 50 * 1024 * 1024 + process.memoryUsage().arrayBuffers);
-  onTestFinished(() => void vi.restoreAllMocks());
+// Memory of the servers here: a usual 50 MiB, and what the broken one counts. Tests run at the same time, so the last
+// restores it.
+beforeAll(() => {
+  vi.spyOn(system, "memoryOf").mockImplementation(async (pid) => 50 * 1024 * 1024 + (keptBytes.get(pid) ?? 0));
+});
+afterAll(async () => {
+  vi.restoreAllMocks();
+  await good.close();
 });
 
 const allPassed = Object.fromEntries(performance.map(({ id }) => [id, "passed"]));
