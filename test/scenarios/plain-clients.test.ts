@@ -307,7 +307,7 @@ test(
     async ({ http }) => {
       const [client, stranger] = [await http(modern), await http({ ...modern, isAnonymous: true })];
       const [first, second] = [gate(), gate()];
-      const ids = [];
+      const ids: string[] = [];
       for (const work of [first, second]) ids.push(handleOf(await client.call("work_gated", work.input)).job_id);
       first.open();
       // Each call waits no longer than its host would, and the run may take longer.
