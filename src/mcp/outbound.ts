@@ -13,6 +13,11 @@ export interface Outbound {
   readonly backlog: Backlog;
   /** Resolves when the answer to a request has left, or is wanted no longer; false when the connection ended before. */
   whenLeft(requestId: string | number): Promise<boolean>;
+  /**
+   * The number of the part that was written and that the client has not taken. Undefined while nothing waits for the
+   * client.
+   */
+  readonly untakenPart?: number | undefined;
   /** Closes the connection because its client reads too slowly. */
   closeSlow?(): void;
 }
@@ -93,19 +98,26 @@ export class Backlog {
 
 /** An answer takes this many times the bytes of its result: the result itself, its JSON, and what is sent of that. */
 const serializedFactor = 3;
-/** Others wait this long for room before the slowest connection is closed. */
-const slowMs = 2_000;
+/**
+ * While others wait for room, connections are looked at this often. A connection whose client has taken no part (1 MiB)
+ * since so many looks is slow. A process that does not run makes no looks: its clients have nothing to read meanwhile.
+ */
+const lookMs = 500;
+const slowLooks = 4;
 
 interface HeldRoom {
-  readonly bytes: number;
-  readonly since: number;
   /** Undefined for a result that is written to the disk. */
   readonly outbound: Outbound | undefined;
+  /** What its client had not taken at the last look. */
+  untakenPart: number | undefined;
+  /** How many looks have seen the same. */
+  looks: number;
 }
 
 /**
- * The bytes of all results of a server that are written out, until their answers have left. Where others wait for room,
- * the connection that reads slowest is closed: its client counts as lost, and its call becomes a task.
+ * The bytes of all results of a server that are written out, until their answers have left. While others wait for room,
+ * the connection whose client has taken nothing for longest is closed, after 2 s: the client counts as lost, and its
+ * call becomes a task.
  */
 export class ResultRoom {
   readonly #clock: Clock;
@@ -131,7 +143,7 @@ export class ResultRoom {
     const giveBack = await this.#backlog.take(bytes * serializedFactor, signal);
     if (mustWait) this.#endWait();
     if (signal.aborted) return giveBack;
-    const held = { bytes, outbound, since: this.#clock.monotonic() };
+    const held: HeldRoom = { outbound, untakenPart: undefined, looks: 0 };
     this.#held.add(held);
     return () => {
       this.#held.delete(held);
@@ -141,7 +153,7 @@ export class ResultRoom {
 
   #beginWait(): void {
     this.#waiting += 1;
-    this.#cancelLook ??= this.#clock.after(slowMs, () => this.#look());
+    this.#cancelLook ??= this.#clock.after(lookMs, () => this.#look());
   }
 
   #endWait(): void {
@@ -152,18 +164,16 @@ export class ResultRoom {
   }
 
   #look(): void {
-    this.#cancelLook = this.#clock.after(slowMs, () => this.#look());
-    this.#closeSlowest();
-  }
-
-  /** The slowest has read the fewest bytes for the time that it had. */
-  #closeSlowest(): void {
-    const now = this.#clock.monotonic();
-    const rateOf = ({ bytes, since }: HeldRoom) => bytes / Math.max(1, now - since);
-    const late = [...this.#held]
-      .filter(({ outbound, since }) => outbound !== undefined && now - since >= slowMs)
-      .toSorted((a, b) => rateOf(a) - rateOf(b));
-    late[0]?.outbound?.closeSlow?.();
+    this.#cancelLook = this.#clock.after(lookMs, () => this.#look());
+    for (const held of this.#held) {
+      const part = held.outbound?.untakenPart;
+      held.looks = part === undefined ? 0 : part === held.untakenPart ? held.looks + 1 : 1;
+      held.untakenPart = part;
+    }
+    const [slowest] = [...this.#held].toSorted((a, b) => b.looks - a.looks);
+    if (slowest === undefined || slowest.looks < slowLooks) return;
+    slowest.looks = 0;
+    slowest.outbound?.closeSlow?.();
   }
 }
 

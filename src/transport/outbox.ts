@@ -37,6 +37,8 @@ export class Outbox {
   #restId: Id | undefined;
   #isFlushDue = false;
   #waitsForDrain = false;
+  /** How often the client has taken what was waiting. */
+  #partsTaken = 0;
   #isClosed = false;
   #behindSince = 0;
   #cancelLook: (() => void) | undefined;
@@ -52,6 +54,11 @@ export class Outbox {
   /** Much is there that the client has not read. */
   get isUnread(): boolean {
     return this.#waitsForDrain && this.#hasMuch;
+  }
+
+  /** See `Outbound`. */
+  get untakenPart(): number | undefined {
+    return this.#waitsForDrain ? this.#partsTaken : undefined;
   }
 
   push(message: Message): void {
@@ -111,6 +118,7 @@ export class Outbox {
   readonly onDrain = (): void => {
     if (!this.#waitsForDrain) return;
     this.#waitsForDrain = false;
+    this.#partsTaken += 1;
     this.#flush();
     if (!this.#waitsForDrain) this.#options.onDrain();
   };

@@ -111,6 +111,10 @@ export class LineTransport implements Way, Outbound {
     return this;
   }
 
+  get untakenPart(): number | undefined {
+    return this.#outbox.untakenPart;
+  }
+
   closeSlow(): void {
     this.#onBroken(new Error("The client reads too slowly, and others wait for room for their results."));
     this.#options.output.destroy();

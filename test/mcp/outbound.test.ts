@@ -37,33 +37,60 @@ test("a request that is taken back while it waits for room leaves none taken, an
   expect(backlog.isEmpty).toBe(true);
 });
 
-test("while others wait for room, the connection that reads slowest is closed, and its room goes to the next", async () => {
+/** A server's room, and connections that take it. `parts` holds what each client has not taken. */
+function openRoom() {
   const clock = new FakeClock();
   const results = new ResultRoom(clock, 300);
   const closed: string[] = [];
+  const parts: Record<string, number | undefined> = {};
   const take = (name: string, bytes: number) => {
     const released = Promise.withResolvers<() => void>();
-    const closeSlow = () => {
-      closed.push(name);
-      void released.promise.then((giveBack) => giveBack());
+    const outbound = {
+      backlog: new Backlog(),
+      whenLeft: () => Promise.resolve(true),
+      get untakenPart() {
+        return parts[name];
+      },
+      closeSlow: () => {
+        closed.push(name);
+        void released.promise.then((giveBack) => giveBack());
+      },
     };
-    const outbound = { backlog: new Backlog(), whenLeft: () => Promise.resolve(true), closeSlow };
     const taken = results.take(bytes, outbound, new AbortController().signal);
     void taken.then(released.resolve);
     return taken;
   };
+  return { clock, results, closed, parts, take };
+}
+
+test("while others wait for room, the connection that reads slowest is closed, and its room goes to the next", async () => {
+  const { clock, results, closed, parts, take } = openRoom();
   await take("slow", 20);
   await take("fast", 80);
+  Object.assign(parts, { slow: 3, fast: 0 });
   // A result counts three times: as it is, as JSON, and as what is sent.
   expect(results.hasRoom(1)).toBe(false);
   await pass(clock, 10_000);
   expect(closed, "nobody waits").toEqual([]);
   const next = take("next", 20);
-  await pass(clock, 1_900);
+  await pass(clock, 1_000);
+  parts.fast = 1;
+  await pass(clock, 900);
   expect(closed).toEqual([]);
   await pass(clock, 100);
   expect(closed).toEqual(["slow"]);
   await next;
+});
+
+test("no connection is closed whose answer is not written yet, or whose client takes parts", async () => {
+  const { clock, closed, parts, take } = openRoom();
+  await take("one", 100);
+  void take("next", 20);
+  await pass(clock, 10_000);
+  for (parts.one = 0; parts.one < 10; parts.one++) await pass(clock, 1_500);
+  expect(closed).toEqual([]);
+  await pass(clock, 2_500);
+  expect(closed).toEqual(["one"]);
 });
 
 test("results that only go to the disk are written out one after the other where there is no room for two", async () => {

@@ -38,6 +38,8 @@ export class HttpExchange implements Way, Outbound {
   readonly arrivedAt: number;
   #backlog: Backlog | undefined;
   #writer: PartWriter | undefined;
+  /** Writes an answer that is all there is. */
+  #wholeWriter: PartWriter | undefined;
   #gone: AbortController | undefined;
   #isEnded = false;
   #isBrokenOff = false;
@@ -102,6 +104,10 @@ export class HttpExchange implements Way, Outbound {
     return new Promise((resolve) => this.onClose(() => resolve(!this.isBroken)));
   }
 
+  get untakenPart(): number | undefined {
+    return (this.#writer ?? this.#wholeWriter)?.untakenPart;
+  }
+
   closeSlow(): void {
     this.#response.destroy();
   }
@@ -156,9 +162,9 @@ export class HttpExchange implements Way, Outbound {
     const length = Buffer.byteLength(text);
     this.#response.writeHead(status, { ...headers, "content-length": length });
     if (length <= partBytes) return void this.#response.end(text);
-    const writer = new PartWriter(this.#response, this.#options.clock);
-    writer.write(Buffer.from(text));
-    void writer.end();
+    this.#wholeWriter = new PartWriter(this.#response, this.#options.clock);
+    this.#wholeWriter.write(Buffer.from(text));
+    void this.#wholeWriter.end();
   }
 
   /** Whoever writes does not wait, so a client that leaves too much unread is closed. */

@@ -11,6 +11,8 @@ export class PartWriter {
   readonly #clock: Clock;
   #waiting: Uint8Array[] = [];
   #waitsForDrain = false;
+  /** Parts that the client has taken. */
+  #taken = 0;
   #cancelLook: (() => void) | undefined;
   readonly #ended = Promise.withResolvers<void>();
   #isLast = false;
@@ -34,6 +36,11 @@ export class PartWriter {
     this.#ended.resolve();
   };
 
+  /** See `Outbound`. An answer whose turn on its connection has not come is not there to read yet. */
+  get untakenPart(): number | undefined {
+    return this.#waitsForDrain && this.#to.socket !== null ? this.#taken : undefined;
+  }
+
   write(bytes: Uint8Array): void {
     if (this.#isClosed) return;
     for (let at = 0; at < bytes.length; at += partBytes) this.#waiting.push(bytes.subarray(at, at + partBytes));
@@ -51,6 +58,7 @@ export class PartWriter {
 
   readonly #onDrain = (): void => {
     this.#waitsForDrain = false;
+    this.#taken += 1;
     this.#cancelLook?.();
     this.#cancelLook = undefined;
     this.#writeOn();
