@@ -47,8 +47,10 @@ test.for([
     for (let n = 0; n < count; n++) client.startCall("make_much", { ...work.input, bytes, n });
     await work.seen("started", count);
     // The worker records a call that has not ended after 50 ms.
-    clock.advance(50);
-    await waitFor(() => recorded.mock.calls.length === count);
+    await waitFor(() => {
+      clock.advance(50);
+      return recorded.mock.calls.length === count;
+    });
     // As a pipe says it that nobody reads any more.
     if (how.startsWith("closes")) pipes.stdout.destroy(Object.assign(new Error("write EPIPE"), { code: "EPIPE" }));
     else pipes.stdout.removeAllListeners("data").pause();
