@@ -25,13 +25,19 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Only starts that succeeded: a program is looked for in each folder of PATH. */
+/**
+ * Only starts that succeeded: a program is looked for in each folder of PATH. A start during which another process made
+ * one has two lines, "execve(… <unfinished ...>" and "<... execve resumed>) = 0", both with its process ID.
+ */
 async function count() {
   let node = 0;
   let all = 0;
+  const unfinished = new Map();
   for await (const line of createInterface({ input: createReadStream(log) })) {
-    const program = /execve\("([^"]+)".* = 0$/.exec(line)?.[1];
-    if (program === undefined) continue;
+    const [, pid, named] = /^(\d+) +(?:execve\("([^"]+)"|<\.\.\. execve resumed>)/.exec(line) ?? [];
+    const program = named ?? unfinished.get(pid);
+    if (line.endsWith("<unfinished ...>")) unfinished.set(pid, program);
+    if (program === undefined || !/ = 0$/.test(line)) continue;
     all += 1;
     if (path.basename(program) === "node") node += 1;
   }
