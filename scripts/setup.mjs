@@ -5,9 +5,11 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
+  closeSync,
   existsSync,
   lstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -29,20 +31,18 @@ const foldersOf = {
   check: ["test", "test/system", "bench", "scripts"],
 };
 const lockPollMs = 200;
+/** A lock without a process ID is younger than this, unless its process was killed before it wrote the ID. */
+const emptyLockMs = 5_000;
 
 const parts = process.argv.slice(2);
 const unknown = parts.filter((part) => !(part in foldersOf));
 if (unknown.length > 0) fail(`There is no part ${unknown.join(", ")}. Parts: ${Object.keys(foldersOf).join(", ")}.`);
 
-const release = acquireLock();
-try {
-  const folders = [...new Set(["", ...parts.flatMap((part) => foldersOf[part])])];
-  for (const folder of folders) install(folder);
-  linkPackages(folders);
-  build({ withTypes: folders.includes("test/system") });
-} finally {
-  release();
-}
+acquireLock();
+const folders = [...new Set(["", ...parts.flatMap((part) => foldersOf[part])])];
+for (const folder of folders) install(folder);
+linkPackages(folders);
+build({ withTypes: folders.includes("test/system") });
 
 /** Installs the packages of one folder, unless its package files are those of the last installation. */
 function install(folder) {
@@ -113,22 +113,30 @@ function writeStamp(file, text) {
   renameSync(`${file}.new`, file);
 }
 
-/** Waits until no other set-up of this checkout runs; returns what releases the lock. */
+/** Waits until no other set-up of this checkout runs. The lock is released when this process exits. */
 function acquireLock() {
   const file = path.join(root, "node_modules/.setup-lock");
   mkdirSync(path.dirname(file), { recursive: true });
   for (;;) {
     try {
-      writeFileSync(file, String(process.pid), { flag: "wx" });
-      return () => rmSync(file, { force: true });
+      closeSync(openSync(file, "wx"));
+      process.once("exit", () => rmSync(file, { force: true }));
+      writeFileSync(file, String(process.pid));
+      return;
     } catch (error) {
       if (error.code !== "EEXIST") throw error;
     }
-    // A set-up that was killed has left its lock behind.
-    const owner = Number(read(file));
-    if (owner > 0 && !isAlive(owner) && Number(read(file)) === owner) rmSync(file, { force: true });
+    if (isAbandoned(file)) rmSync(file, { force: true });
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lockPollMs);
   }
+}
+
+/** True for the lock of a set-up that was killed. */
+function isAbandoned(file) {
+  const owner = Number(read(file));
+  if (owner > 0) return !isAlive(owner) && Number(read(file)) === owner;
+  const createdAt = statSync(file, { throwIfNoEntry: false })?.mtimeMs;
+  return createdAt !== undefined && Date.now() - createdAt > emptyLockMs;
 }
 
 function isAlive(pid) {
