@@ -57,15 +57,14 @@ const report = path.join(folder, "report.json");
 const { passed, failed, skipped } = await run();
 const left = await cleaner.finish();
 
-for (const process of left) say(`A test left a process running: ${process}`);
+for (const line of left) say(`The tests left something behind: ${line}`);
 const seconds = (performance.now() - startedAt) / 1_000;
 say(`Tiers: ${Object.keys(tiers).map(describeTier).join(", ")}.`);
 if (wanted.length < Object.keys(tiers).length) say("CI=true npm test runs every tier; npm test -- --tier <name> one.");
 if (wanted.includes("system") && !hasProgram("redis-server") && !hasProgram("valkey-server"))
   say("BullMQ on Redis was not tested: redis-server is not on PATH.");
-const cpu = Math.round(cpuSeconds() - setUpCpuSeconds);
-say(`${Math.round(seconds)} s, ${cpu} CPU seconds (without PostgreSQL and daemons, which run detached).`);
-if (skipped > 0) say(`${skipped} tests were skipped on this machine.`);
+say(`${Math.round(seconds)} s${describeCpu()}.`);
+if (skipped > 0) say(`${skipped} tests were skipped.`);
 const failures = failed + (left.length > 0 ? 1 : 0);
 process.stdout.write(`\n${passed} passed, ${failures} failed\n`);
 process.exit(failures === 0 && passed > 0 ? 0 : 1);
@@ -179,8 +178,9 @@ function startCleaner() {
   return {
     async finish() {
       child.stdin.end();
-      await new Promise((resolve) => child.on("close", resolve));
-      return output.split("\n").filter(Boolean);
+      const status = await new Promise((resolve) => child.on("close", resolve));
+      const processes = output.split("\n").filter(Boolean);
+      return status === 0 ? processes : [...processes, `the folder ${folder}, which could not be removed`];
     },
   };
 }
@@ -188,6 +188,12 @@ function startCleaner() {
 function describeTier(tier) {
   if (!wanted.includes(tier)) return `${tier} not run`;
   return words.length > 0 || options.fuzz ? `${tier} in part` : `${tier} ran`;
+}
+
+function describeCpu() {
+  if (process.platform !== "linux") return "";
+  const seconds = Math.round(cpuSeconds() - setUpCpuSeconds);
+  return `, ${seconds} CPU seconds (without PostgreSQL and daemons, which run detached)`;
 }
 
 /** CPU seconds of the processes that this process and its children have waited for; 0 where there is no /proc. */
