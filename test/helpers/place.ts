@@ -41,6 +41,11 @@ export async function taskWhen(
   );
 }
 
+/** Resolves after some requests and answers: whatever the server does at once because of an earlier message is done. */
+export async function roundTrips(client: WireClient): Promise<void> {
+  for (let count = 0; count < 5; count++) await client.request("tasks/get", { taskId: "of nobody" });
+}
+
 /** A file that a command leaves its traces in, and the gate it waits at. */
 export interface Traces {
   readonly file: string;

@@ -4,8 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Caller } from "../../src/command/caller.ts";
 import { taskGenerations } from "../../src/wire/revisions.ts";
-import { isEnded, openTraces, startTask, taskWhen } from "../helpers/place.ts";
+import { isEnded, openTraces, roundTrips, startTask, taskWhen } from "../helpers/place.ts";
 import { openServer } from "../helpers/server.ts";
+import { waitFor } from "../helpers/wait-for.ts";
 import { type Answer, type Fields, ModernClient, SessionClient, takesAll, type WireClient } from "../helpers/wire.ts";
 
 /** Who reaches a task: every method of both taskGenerations, and the plain tools, tried by everybody. */
@@ -140,9 +141,9 @@ describe("T2", () => {
     expect(own.acknowledged).toEqual({ taskIds: [taskId] });
     const streams = await Promise.all(Object.values(strangers).map((caller) => door.modern(caller).listen([taskId])));
     await door.modern(ada).request("tasks/update", { taskId, inputResponses: answers });
-    await taskWhen(door.modern(ada), taskId, isEnded);
-    await sleep(150);
-    expect(own.stream.of("notifications/tasks").map(({ params }) => params?.status)).toContain("completed");
+    const statuses = () => own.stream.of("notifications/tasks").map(({ params }) => params?.status);
+    await waitFor(() => statuses().includes("completed"));
+    for (const caller of Object.values(strangers)) await roundTrips(door.modern(caller));
     for (const [at, who] of Object.keys(strangers).entries()) {
       expect(streams[at]?.acknowledged, who).toEqual({ taskIds: [] });
       expect(streams[at]?.stream.text, who).not.toContain(taskId);
@@ -278,7 +279,7 @@ describe("T4", () => {
       const core = await door.core(caller);
       const modern = door.modern(caller);
       const short = await startTask(core, "work_nap", { ms: 0 }, { task: { ttl: 1 } });
-      await sleep(50);
+      await waitFor(async () => (await core.request("tasks/get", { taskId: short.taskId })).error !== undefined);
       for (const way of ways) {
         const client = way.revision === "2025-11-25" ? core : modern;
         const told = async (id: string) =>
@@ -300,11 +301,12 @@ describe("T4", () => {
     const wanted = [randomUUID(), foreign, own, local, 5, null, {}, own, "", "__proto__"];
     const { acknowledged, stream } = await door.modern(ada).listen(wanted);
     expect(acknowledged).toEqual({ taskIds: [own] });
-    await sleep(100);
+    await waitFor(() => stream.of("notifications/tasks").length > 0);
+    await roundTrips(door.modern(ada));
     expect(new Set(stream.of("notifications/tasks").map(({ params }) => params?.taskId))).toEqual(new Set([own]));
     const nothing = await door.modern(ada).listen([foreign]);
     const random = await door.modern(ada).listen([randomUUID()]);
-    await sleep(100);
+    await roundTrips(door.modern(ada));
     expect([nothing.acknowledged, nothing.stream.text]).toEqual([random.acknowledged, random.stream.text]);
   });
 

@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { FakeClock, settled } from "../helpers/fake-clock.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
-import { isEnded, openTraces, startTask, taskWhen } from "../helpers/place.ts";
+import { isEnded, openTraces, roundTrips, startTask, taskWhen } from "../helpers/place.ts";
 import { accept, commands, connectBoth, nextQuestions, shareServers } from "../helpers/rules.ts";
 import { openServer } from "../helpers/server.ts";
 import { type Fields, type Message, modernMeta, takesAll, takesTasks } from "../helpers/wire.ts";
@@ -95,10 +94,10 @@ test("T14: notifications/cancelled with the id of the call that made a task leav
     // Waiting for the result is a call of its own: giving that up leaves the task alone, too.
     if (client.revision === "2025-11-25") {
       const waiting = client.start("tasks/result", { taskId });
-      await sleep(50);
+      await roundTrips(client);
       await client.notify("notifications/cancelled", { requestId: waiting.id });
     }
-    await sleep(150);
+    await roundTrips(client);
     expect((await client.request("tasks/get", { taskId })).result, client.revision).toMatchObject({
       status: "working",
     });
@@ -154,7 +153,7 @@ test("T20: notifications/tasks carries what tasks/get would return, and a subscr
   await agrees(working, ({ status }) => status === "working");
   await modern.request("tasks/cancel", { taskId: working });
   await agrees(working, isEnded);
-  await sleep(100);
+  for (const client of [modern, pipe, stranger]) await roundTrips(client);
   // The end is told once, and it is the last that is told.
   for (const taskId of ids)
     for (const messages of [own.stream.messages, pipe.received])
@@ -231,7 +230,7 @@ test("T22: a tool called against its taskSupport, as a task or not as one, is re
         await traces.shows("finished");
       } else {
         expect(answer, what).toMatchObject(refused);
-        await sleep(50);
+        await roundTrips(client);
         expect(traces.lines(), what).toEqual([]);
       }
     }
@@ -240,7 +239,7 @@ test("T22: a tool called against its taskSupport, as a task or not as one, is re
   const traces = openTraces();
   const begun = modern.start("tools/call", { name: "work_forbidden", arguments: { file: traces.file } });
   await traces.shows("started");
-  await sleep(100);
+  await roundTrips(modern);
   traces.release();
   expect((await begun.answer).result).toMatchObject({ resultType: "complete", structuredContent: { success: true } });
 });

@@ -61,14 +61,14 @@ async function create(wire: WireClient, name: string, input: object = {}, more: 
 
 /** Polls until the task has one of these statuses. */
 async function reach(wire: WireClient, taskId: string, ...statuses: string[]): Promise<Fields> {
-  for (;;) {
+  return await waitFor(async () => {
     const { result, error } = await wire.request("tasks/get", { taskId });
     if (result === undefined) throw new Error(`tasks/get was refused: ${JSON.stringify(error)}`);
     if (statuses.includes(result.status)) return result;
     if (ends.includes(result.status))
       throw new Error(`the task is ${result.status}, and was to be ${statuses.join(" or ")}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+    return undefined;
+  });
 }
 
 /** Makes a task of each kind and waits for its end. */
@@ -88,8 +88,7 @@ async function makeEnded(wire: WireClient) {
 
 /** True when the answer is not there yet, although the server has answered others meanwhile. */
 async function isWaiting(wire: WireClient, answer: Promise<Message>): Promise<boolean> {
-  for (let n = 0; n < 3; n++) await wire.request("ping");
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  for (let n = 0; n < 5; n++) await wire.request("ping");
   return (await Promise.race([answer, Promise.resolve("waits")])) === "waits";
 }
 

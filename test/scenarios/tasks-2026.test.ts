@@ -53,13 +53,13 @@ async function reach(wire: WireClient, taskId: string, ...statuses: string[]): P
 
 /** Polls until the task is as it is to be. */
 async function look(wire: WireClient, taskId: string, fits: (task: Fields) => boolean): Promise<Fields> {
-  for (;;) {
+  return await waitFor(async () => {
     const { result, error } = await wire.request("tasks/get", { taskId });
     if (result === undefined) throw new Error(`tasks/get was refused: ${JSON.stringify(error)}`);
     if (fits(result)) return result;
     if (ends.includes(result.status)) throw new Error(`the task has ended otherwise: ${JSON.stringify(result)}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+    return undefined;
+  });
 }
 
 /** Polls until so many questions are open. */

@@ -18,3 +18,10 @@ test("below the scenarios nothing waits for a fixed time: for an event, with wai
   // waitFor itself, which polls.
   expect(found).toEqual(["helpers/wait-for.ts"]);
 });
+
+test("no scenario waits for a fixed time; its commands, which are text, may poll for a file", () => {
+  const files = globSync("scenarios/**/*.ts", { cwd: root });
+  expect(files.length).toBeGreaterThan(50);
+  const waits = /^ *await (?:sleep\(\d+\)|new Promise\(\(resolve\) => setTimeout\(resolve, \d)/m;
+  expect(files.filter((file) => waits.test(readFileSync(path.join(root, file), "utf8")))).toEqual([]);
+});
