@@ -1,8 +1,9 @@
-import { type ExitCode, UsageError } from "../../errors.ts";
+import { Exit, type ExitCode, UsageError } from "../../errors.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import { unsetVariable } from "../../project/variable-references.ts";
 import { isPort } from "../../settings/check-config.ts";
 import { loadSettings } from "../../settings/settings.ts";
+import { onStop } from "../../system/on-stop.ts";
 import { type Flag, flag } from "../completion/grammar.ts";
 import { isGiven, type TypedVerb } from "../verb.ts";
 
@@ -28,8 +29,10 @@ export async function serveWith(project: ProjectFlags, { options, terminal, cont
     const { word } = httpFlags.find((one) => isGiven(one.word, options)) ?? {};
     if (word !== undefined) throw new UsageError(`${word} is for --http.`);
     if (options.work === false) throw new UsageError("--no-work is for --http.");
-    const { runFront } = await import("../../daemon/front.ts");
-    return (await runFront(project)) as ExitCode;
+    const { proxyStdio } = await import("../../daemon/front.ts");
+    // All runs are in the daemon, so the proxy can exit on any signal.
+    onStop(() => context.exit(Exit.Ok), context);
+    return (await proxyStdio(project, context)) as ExitCode;
   }
   const unset = project.wrap === undefined ? undefined : unsetVariable(project.wrap.upstreams, context.env);
   if (unset !== undefined) throw new UsageError(unset);
