@@ -12,7 +12,6 @@ const fixtures = path.resolve(import.meta.dirname, "../fixtures");
 const folders = ["deferral", "questions", "daemon"].map((name) => path.join(fixtures, name, "commands"));
 const words = ["--no-bundled", ...folders.flatMap((folder) => ["--commands", folder])];
 const elsewhere = pathToFileURL(path.join(fixtures, "nodes/elsewhere.mjs")).href;
-const isShown = process.env.MEANWHILE_TEST_FIGURES === "1";
 const admin = adminOf(serverPort);
 
 /** A machine of its own: with a name that no other has, and at times a clock that is wrong. */
@@ -72,10 +71,6 @@ async function begin(door: ModernClient, tool: string) {
 const counted = (file: string, line: string) =>
   existsSync(file) ? readFileSync(file, "utf8").split(line).length - 1 : 0;
 
-function figure(text: string): void {
-  if (isShown) process.stdout.write(`many nodes: ${text}\n`);
-}
-
 const timeout = 300_000;
 const guardMs = 120_000;
 
@@ -100,7 +95,6 @@ describe("nodes of one project, on one database", () => {
     const older = await door.older();
     const brief = taskIdOf(await older.call("job_safe", untilOpened.input, { task: { ttl: 240_000 } }));
     await killNine(doomed);
-    const killedAt = performance.now();
     const untouched = await Promise.all(Array.from({ length: 6 }, () => begin(door, "job_safe")));
     await Promise.all(untouched.map((task) => task.seen("started")));
     const [safe, unsafe] = [0, 1].map((rest) => tasks.filter((_, at) => at % 2 === rest));
@@ -115,9 +109,6 @@ describe("nodes of one project, on one database", () => {
       isOver,
       () => `not all of them have gone on: ${others.map((other) => other.stderr()).join("\n")}`,
       guardMs,
-    );
-    figure(
-      `50 tasks of a killed node settled or run again after ${((performance.now() - killedAt) / 1000).toFixed(1)} s`,
     );
     for (const { taskId } of unsafe ?? [])
       expect(JSON.stringify(await get(door, taskId))).toMatch(/interrupted.*outcome.*unknown|unknown.*outcome/i);
@@ -154,10 +145,8 @@ describe("nodes of one project, on one database", () => {
     const endless = await begin(a, "work_long");
     await endless.seen("started");
     expect((await get(b, endless.taskId)).status).toBe("working");
-    const cancelledAt = performance.now();
     await d.request("tasks/cancel", { taskId: endless.taskId });
     await endless.seen("stopped");
-    figure(`a cancel on another node reached the work after ${Math.round(performance.now() - cancelledAt)} ms`);
     expect((await get(b, endless.taskId)).status).toBe("cancelled");
     expect((await get(c, endless.taskId)).status).toBe("cancelled");
   });

@@ -6,14 +6,13 @@ import type { AddressInfo } from "node:net";
 import path from "node:path";
 import packed from "@sparticuz/chromium";
 import { describe, expect, test, vi } from "vitest";
-import type { UpstreamConfig } from "../../../src/project/upstream-config.ts";
-import { essence } from "../../helpers/allowed-differences.ts";
-import { connectCommand, wrapHere } from "../../helpers/gateway-here.ts";
-import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../../helpers/home.ts";
-import { connectGeneration } from "../../helpers/matrix-clients.ts";
-import { asker, portray, type Sitter } from "../../helpers/portrait.ts";
-import { rounds } from "../../helpers/rounds.ts";
-import type { Fields } from "../../helpers/wire.ts";
+import type { UpstreamConfig } from "../../src/project/upstream-config.ts";
+import { essence } from "../helpers/allowed-differences.ts";
+import { connectCommand, wrapHere } from "../helpers/gateway-here.ts";
+import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { connectGeneration } from "../helpers/matrix-clients.ts";
+import { asker, portray, type Sitter } from "../helpers/portrait.ts";
+import type { Fields } from "../helpers/wire.ts";
 
 /**
  * Servers as their authors publish them, unchanged: the same behind `wrap` as without it, and a call that takes longer
@@ -213,50 +212,47 @@ const servers = [
 const hasty = { hosts: { matrix: { limitSeconds: 1.5, isExtended: false } } };
 const wait = { timeout: 50_000, interval: 50 };
 
-describe.runIf(rounds.everyCase).each(servers.filter(([, isThere]) => isThere))(
-  "8: %s, unchanged",
-  (_name, _isThere, make) => {
-    const shared = shareAmongTests(async () => {
-      const server: RealServer = await make();
-      return { server, gateway: await wrapHere(server.config, hasty) };
-    });
+describe.each(servers.filter(([, isThere]) => isThere))("8: %s, unchanged", (_name, _isThere, make) => {
+  const shared = shareAmongTests(async () => {
+    const server: RealServer = await make();
+    return { server, gateway: await wrapHere(server.config, hasty) };
+  });
 
-    test.each(["2025-11-25", "2026-07-28"])("8: is the same to a client of %s as it is directly", async (revision) => {
-      const { server, gateway } = await shared();
-      const sitter = { calls: server.calls ?? [], reads: server.reads ?? [], prompts: [], completions: [] };
-      const spoken = server.isBoth === true ? revision : (server.revision ?? "2025-11-25");
-      const options = { revision: spoken, capabilities: asker };
-      const direct = await connectCommand(server.config, options);
-      const expected = masked(essence(await portray(direct, sitter)));
-      const client = await gateway.connect("stdio", { ...options, revision });
-      expect(masked(essence(await portray(client, sitter)))).toEqual(expected);
-      await client.close();
-    });
+  test.each(["2025-11-25", "2026-07-28"])("8: is the same to a client of %s as it is directly", async (revision) => {
+    const { server, gateway } = await shared();
+    const sitter = { calls: server.calls ?? [], reads: server.reads ?? [], prompts: [], completions: [] };
+    const spoken = server.isBoth === true ? revision : (server.revision ?? "2025-11-25");
+    const options = { revision: spoken, capabilities: asker };
+    const direct = await connectCommand(server.config, options);
+    const expected = masked(essence(await portray(direct, sitter)));
+    const client = await gateway.connect("stdio", { ...options, revision });
+    expect(masked(essence(await portray(client, sitter)))).toEqual(expected);
+    await client.close();
+  });
 
-    test("8: gives the SDK's client a handle for a slow call, and then its result", async () => {
-      const { server, gateway } = await shared();
-      const others = gateway.pids();
-      const client = await connectGeneration("2025-11-25", { pipes: gateway.openPipes() }, () => ({
-        action: "cancel",
-      }));
-      await client.listTools();
-      const pid = await vi.waitUntil(() => gateway.pids().find((one) => !others.includes(one)), wait);
-      const letGo = server.hold?.(pid);
-      const [name, args] = server.slow;
-      const handle = JSON.stringify(await client.call(name, args));
-      expect(handle).toContain("task_result");
-      const [, job] = /job_id\W+([0-9a-f-]{36})/.exec(handle) ?? [];
-      letGo?.();
-      const result = await vi.waitUntil(async () => {
-        const answered = await client.call("task_result", { job_id: job, wait_seconds: 1 });
-        return JSON.stringify(answered).includes("task_result") ? undefined : answered;
-      }, wait);
-      expect(result.isError ?? false).toBe(false);
-      expect(JSON.stringify(result)).toContain(server.says);
-      await client.close();
-    });
-  },
-);
+  test("8: gives the SDK's client a handle for a slow call, and then its result", async () => {
+    const { server, gateway } = await shared();
+    const others = gateway.pids();
+    const client = await connectGeneration("2025-11-25", { pipes: gateway.openPipes() }, () => ({
+      action: "cancel",
+    }));
+    await client.listTools();
+    const pid = await vi.waitUntil(() => gateway.pids().find((one) => !others.includes(one)), wait);
+    const letGo = server.hold?.(pid);
+    const [name, args] = server.slow;
+    const handle = JSON.stringify(await client.call(name, args));
+    expect(handle).toContain("task_result");
+    const [, job] = /job_id\W+([0-9a-f-]{36})/.exec(handle) ?? [];
+    letGo?.();
+    const result = await vi.waitUntil(async () => {
+      const answered = await client.call("task_result", { job_id: job, wait_seconds: 1 });
+      return JSON.stringify(answered).includes("task_result") ? undefined : answered;
+    }, wait);
+    expect(result.isError ?? false).toBe(false);
+    expect(JSON.stringify(result)).toContain(server.says);
+    await client.close();
+  });
+});
 
 /** Times and places that are another each time. */
 const masked = (value: unknown): unknown =>
@@ -266,7 +262,7 @@ const masked = (value: unknown): unknown =>
       .replaceAll(/page-<time>/g, "<page>"),
   );
 
-test.runIf(rounds.everyCase)("8: what is named by SERVER_GO and SERVER_PYTHON is there", () => {
+test("8: what is named by SERVER_GO and SERVER_PYTHON is there", () => {
   for (const { command = "" } of [told("SERVER_GO"), told("SERVER_PYTHON")])
     expect(command === "" || existsSync(command)).toBe(true);
 });
