@@ -5,7 +5,8 @@
 //                   BullMQ's tickets meanwhile
 //   --queue <url>   with postgres: redis://… instead of the same database, or the word store; Redis is flushed
 //   --outages       instead of kills: three nodes on PostgreSQL run tasks while the database is away 20 times for 30 to
-//                   90 s, with the usual lease of 30 s (about 35 minutes; takes --seed)
+//                   90 s, with the usual lease of 30 s (about 35 minutes; takes --seed, and --seconds: the run ends
+//                   after the outage in which they pass)
 import { parseArgs } from "node:util";
 
 const { values } = parseArgs({
@@ -25,6 +26,7 @@ if (values.outages === true) {
   process.stdout.write(`seed ${seed}\n`);
   const { outages, tasks, problems } = await runOutages({
     ...{ leaseMs: 30_000, outages: 20, shortestMs: 30_000, longestMs: 90_000, liveTasks: 60, seed },
+    ...(values.seconds !== undefined && { maxMs: 1_000 * toCount("seconds", values.seconds) }),
     onProgress: (line) => process.stdout.write(`${line}\n`),
   });
   process.stdout.write(`${outages} outages, ${tasks} tasks, ${problems.length} problems\n`);

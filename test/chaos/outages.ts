@@ -34,8 +34,14 @@ interface Nodes {
   read(task: Task): Promise<Task>;
   /** What the runs of a task have written down. */
   runsOf(key: string): readonly RunLine[];
+  /** Has the server crash and recover, on the same port. */
+  crashServer(): void;
   close(): Promise<void>;
 }
+
+/** How an outage begins; in a failover the connections break, and a server that has recovered takes new ones. */
+type Outage = Failure | "failover";
+const outageKinds: readonly Outage[] = ["refuse", "freeze", "failover"];
 
 export async function openNodes(leaseMs: number): Promise<Nodes> {
   const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-outages-"));
@@ -57,6 +63,7 @@ export async function openNodes(leaseMs: number): Promise<Nodes> {
     },
     read: ({ taskId }) => engine.get("ada", taskId),
     runsOf: (key) => readLines<RunLine>(path.join(folder, "runs.jsonl")).filter((line) => line.key === key),
+    crashServer: () => void process.kill(server.pid, "SIGUSR2"),
     async close() {
       const exits = nodes.map(({ child }) => new Promise((resolve) => child.once("close", resolve)));
       for (const { child } of nodes) child.kill("SIGKILL");
@@ -93,6 +100,8 @@ export async function openNodes(leaseMs: number): Promise<Nodes> {
 export interface OutageOptions {
   readonly leaseMs: number;
   readonly outages: number;
+  /** The run ends after the outage in which this time passes. Default: unlimited. */
+  readonly maxMs?: number;
   readonly shortestMs: number;
   readonly longestMs: number;
   /** How many tasks are live while the database can be reached. */
@@ -109,8 +118,8 @@ export interface OutageReport {
 }
 
 /**
- * Cuts all nodes off from the database at once, again and again, while they run tasks. Some outages refuse connections,
- * others only stay silent. No worker dies, so no task may be interrupted, run twice or fail.
+ * Cuts all nodes off from the database at once, again and again, while they run tasks. In turn, an outage refuses
+ * connections, stays silent, or is a failover. No worker dies, so no task may be interrupted, run twice or fail.
  */
 export async function runOutages(options: OutageOptions): Promise<OutageReport> {
   const { leaseMs, shortestMs, longestMs, liveTasks } = options;
@@ -142,22 +151,27 @@ export async function runOutages(options: OutageOptions): Promise<OutageReport> 
       await wait(100);
     }
   };
+  const startedAt = performance.now();
+  const isTimeLeft = () => performance.now() - startedAt < (options.maxMs ?? Number.POSITIVE_INFINITY);
+  let outages = 0;
   try {
-    for (let outage = 1; outage <= options.outages; outage++) {
+    while (outages < options.outages && (outages === 0 || isTimeLeft())) {
       await fill(performance.now() + between(leaseMs, 2 * leaseMs));
       const outageMs = between(shortestMs, longestMs);
-      const failure = pick<Failure>(random, ["refuse", "freeze"]);
-      for (const { proxy } of nodes) proxy.break(failure);
+      const kind = outageKinds[outages % outageKinds.length] ?? "refuse";
+      for (const { proxy } of nodes) proxy.break(kind === "freeze" ? "freeze" : "refuse");
+      if (kind === "failover") opened.crashServer();
       await wait(outageMs);
       for (const { proxy } of nodes) proxy.repair();
-      options.onProgress?.(`outage ${outage}: ${failure}, ${outageMs} ms; ${made} tasks, ${live.size} live`);
+      outages += 1;
+      options.onProgress?.(`outage ${outages}: ${kind}, ${outageMs} ms; ${made} tasks, ${live.size} live`);
     }
     const guard = performance.now() + 10 * longestMs + 3 * leaseMs + 60_000;
     while (live.size > 0 && performance.now() < guard) {
       await wait(200);
       await readLive();
     }
-    return { outages: options.outages, tasks: made, problems: problemsOf(opened, [...live, ...ended]) };
+    return { outages, tasks: made, problems: problemsOf(opened, [...live, ...ended]) };
   } finally {
     await opened.close();
   }

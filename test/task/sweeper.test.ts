@@ -62,7 +62,7 @@ const stores: readonly (readonly [string, (clock: FakeClock) => Promise<OpenedSt
 
 describe.each(stores)("the sweeper on %s", (_name, open) => {
   /** A sweeper on a store that can be away, a living worker with two running tasks, and a dead one with one. */
-  async function setUp() {
+  async function setUp({ secondsSinceStart = 60 } = {}) {
     const clock = new PausableClock();
     const { store, renew } = await open(clock);
     let awayMs = 0;
@@ -106,7 +106,7 @@ describe.each(stores)("the sweeper on %s", (_name, open) => {
     const unsafe = await claimNew("living", false);
     const safe = await claimNew("living", true);
     sweeper.start();
-    await pass(60);
+    await pass(secondsSinceStart);
     const dead = await claimNew("dead", true);
     const expectLivingUntouched = async () => {
       for (const task of [unsafe, safe])
@@ -153,6 +153,15 @@ describe.each(stores)("the sweeper on %s", (_name, open) => {
 
   test("waits one lease after its own process was stopped for longer than a lease", async () => {
     const { clock, pass, expectLivingUntouched, secondsUntilDeadIsFound } = await setUp();
+    clock.pause(40_000);
+    await pass(3, false);
+    await expectLivingUntouched();
+    expect(await secondsUntilDeadIsFound()).toBeLessThanOrEqual(33);
+    await expectLivingUntouched();
+  });
+
+  test("waits one lease after a stop of 40 s within its first second", async () => {
+    const { clock, pass, expectLivingUntouched, secondsUntilDeadIsFound } = await setUp({ secondsSinceStart: 1 });
     clock.pause(40_000);
     await pass(3, false);
     await expectLivingUntouched();
