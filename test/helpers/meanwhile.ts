@@ -54,7 +54,6 @@ export function startMeanwhile(words: readonly string[], options: StartOptions =
 }
 
 /** True in the in-process tier: see no-processes.ts. */
-/** True in the in-process tier. */
 export const processesAreForbidden = () =>
   (globalThis as { processesAreForbidden?: boolean }).processesAreForbidden === true;
 

@@ -36,7 +36,9 @@ const running = new Map<number, ChildHere>();
 /** What a pipe holds before a write waits. */
 const pipeBytes = 64 * 1024;
 /** Higher than any process ID of Linux, macOS or Windows that a test meets. */
-let nextPid = 1_500_000_000;
+const firstPid = 1_500_000_000;
+let nextPid = firstPid;
+let nextScript = 0;
 
 /** Runs this program for every start of `node <script>` from now on. Returns the command line. */
 export function programAt(script: string, program: Program): [node: string, script: string] {
@@ -47,7 +49,7 @@ export function programAt(script: string, program: Program): [node: string, scri
 
 /** A program of one test. After the test its runs are ended. */
 export function ownProgram(program: Program): [node: string, script: string] {
-  const [node, script] = programAt(`/no/such/folder/${nextPid++}.mjs`, program);
+  const [node, script] = programAt(`/no/such/folder/${nextScript++}.mjs`, program);
   cleanUp(() => {
     programs.delete(script);
     for (const run of running.values()) if (run.program === program) run.kill("SIGKILL");
@@ -189,7 +191,7 @@ Object.assign(globalThis, { startProgram });
 
 const kill = process.kill.bind(process);
 process.kill = (pid: number, signal?: NodeJS.Signals | 0): true => {
-  if (Math.abs(pid) < 1_500_000_000) return kill(pid, signal);
+  if (Math.abs(pid) < firstPid) return kill(pid, signal);
   if (running.get(Math.abs(pid))?.kill(signal) !== true)
     throw Object.assign(new Error("kill ESRCH"), { code: "ESRCH", errno: -3, syscall: "kill" });
   return true;
