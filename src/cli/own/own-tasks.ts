@@ -2,7 +2,7 @@ import { type Clock, sleep, systemClock } from "../../clock.ts";
 import { localKey } from "../../command/caller.ts";
 import type { Answer } from "../../command/context.ts";
 import { isForPerson } from "../../command/foreign-question.ts";
-import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
+import { CommandError, Exit, type ExitCode, isStoreError, UsageError } from "../../errors.ts";
 import { thisProgram } from "../../program/program.ts";
 import { openTasks } from "../../runtime/open-tasks.ts";
 import { readSettings, type Settings } from "../../settings/settings.ts";
@@ -50,7 +50,7 @@ export async function runOwnTasks(name: keyof typeof subverbs, call: TypedVerb):
   const revive = toRevive({ call, settings, pack });
   try {
     await tasks.sweeper.interruptDead();
-    await tasks.sweeper.markUnclaimable();
+    await tasks.sweeper.markUnclaimable().catch(passStoreErrors);
     const environmentOf = ({ project }: Task) =>
       project === pack.project ? pack.environment : project === settings.project ? settings.environment : {};
     return await subverbs[name]({ ...call, tasks, clock: systemClock, environmentOf, revive });
@@ -58,6 +58,11 @@ export async function runOwnTasks(name: keyof typeof subverbs, call: TypedVerb):
     tasks.sweeper.stop();
     await tasks.close();
   }
+}
+
+/** A database that is full, or read-only, can still be read. */
+function passStoreErrors(error: unknown): void {
+  if (!isStoreError(error)) throw error;
 }
 
 const packAlone = { scope: "bundled" } as const;
