@@ -59,6 +59,8 @@ export interface LoadProblem {
   readonly isBundled?: boolean;
   /** The command is served under its own name; the problem is one of its aliases. */
   readonly isServed?: boolean;
+  /** File descriptors were missing, not something in the file: a source that is kept up to date loads the file again. */
+  readonly isTransient?: boolean;
 }
 
 /** All commands by name. */

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import path from "node:path";
 import { type Clock, nextTurn } from "../clock.ts";
-import { messageOf } from "../errors.ts";
+import { messageOf, outOfDescriptors } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { toToolAliases } from "./aliases.ts";
 import { settleBuiltins } from "./builtins.ts";
@@ -24,6 +24,8 @@ export interface FolderOptions {
   readonly select?: (found: readonly FoundCommand[]) => readonly FoundCommand[];
   /** False for a folder whose files must not be loaded, now; asked again after each change. Without it, all are. */
   readonly isServed?: (folder: string) => boolean;
+  /** With it, files that could not be loaded for want of file descriptors are loaded again. Default: they are not. */
+  readonly clock?: Clock;
   /** How long a file may load, in real milliseconds. Default: 10 s. */
   readonly loadLimitMs?: number;
   /** Called with all commands when every file is loaded, and again after each change. */
@@ -72,6 +74,7 @@ export async function openLiveFolders(options: LiveFolderOptions): Promise<Comma
       const next = new FolderSource(options);
       await next.loadAll();
       source.replace(next);
+      next.close();
       log.info("commands reloaded", { commands: source.entries.length, problems: source.problems.length });
     } catch (error) {
       log.error(`commands not reloaded: ${messageOf(error)}`);
@@ -93,6 +96,8 @@ export async function openLiveFolders(options: LiveFolderOptions): Promise<Comma
 
 /** So many files begin to load in one turn of the event loop, so that calls are answered between them. */
 const filesPerTurn = 8;
+/** Files that could not be loaded for want of file descriptors are loaded again after this time. */
+const loadAgainMs = 1_000;
 
 /** A file that was found, and the command as it is before it is loaded. */
 interface FoundFile {
@@ -117,6 +122,7 @@ class FolderSource implements CommandSource {
   readonly #listeners = new Set<() => void>();
   #watch: (() => () => void) | undefined;
   #stopWatching: () => void = () => {};
+  #cancelLoadAgain: (() => void) | undefined;
 
   /** Finds the files and loads none. Throws when two have one tool name. */
   constructor(options: FolderOptions) {
@@ -172,13 +178,44 @@ class FolderSource implements CommandSource {
     if (file === undefined) return;
     this.#times.set(file.found.file, timeOf(file.found.file));
     const item = await loadEntry(file.found, this.#options.loadLimitMs);
+    if (isTransient(item) && this.#loaded.has(toolName)) return;
     const loaded = "command" in item ? withAliases(item, this.#options.toolPrefix) : item;
     this.#loaded.set(toolName, { ...loaded, isBundled: file.pending.isBundled === true });
   }
 
+  #loadAgainLater(): void {
+    const { clock } = this.#options;
+    if (clock === undefined || !this.problems.some(isTransient)) return;
+    this.#cancelLoadAgain ??= clock.after(loadAgainMs, () => void this.#loadAgain());
+  }
+
+  async #loadAgain(): Promise<void> {
+    const before = this.problems.filter(isTransient);
+    for (const { toolName = "" } of before) await this.#loadOnce(toolName);
+    // It was closed or replaced meanwhile.
+    if (this.#cancelLoadAgain === undefined) return;
+    this.#cancelLoadAgain = undefined;
+    this.#take();
+    if (this.problems.filter(isTransient).length < before.length) for (const listener of this.#listeners) listener();
+    this.#loadAgainLater();
+  }
+
+  #stopLoadingAgain(): void {
+    this.#cancelLoadAgain?.();
+    this.#cancelLoadAgain = undefined;
+  }
+
+  /** Takes what was loaded into `entries` and `problems`. */
+  #take(): void {
+    const loaded = [...this.#files.keys()].flatMap((toolName) => this.#loaded.get(toolName) ?? []);
+    this.entries = loaded.filter((item): item is CatalogEntry => "command" in item);
+    this.problems = loaded.filter((item): item is LoadProblem => "text" in item);
+    if (this.pending.length === 0) this.#options.onLoad?.(loaded.filter((item) => !isTransient(item)));
+  }
+
   /** Takes what was loaded out of `pending`. */
   #update(): void {
-    const { log, folders, onLoad } = this.#options;
+    const { log, folders } = this.#options;
     const isNew = ({ toolName }: PendingCommand) => this.#loaded.has(toolName);
     const news = this.pending.filter(isNew).flatMap(({ toolName }) => this.#loaded.get(toolName) ?? []);
     if (news.length === 0) return;
@@ -187,16 +224,18 @@ class FolderSource implements CommandSource {
       log.error(
         `while the commands of ${folders.join(", ")} were loaded, ${changes.join(", ")}; that was undone, because every command would inherit it`,
       );
-    const loaded = [...this.#files.keys()].flatMap((toolName) => this.#loaded.get(toolName) ?? []);
     this.pending = this.pending.filter((command) => !isNew(command));
-    this.entries = loaded.filter((item): item is CatalogEntry => "command" in item);
-    this.problems = loaded.filter((item): item is LoadProblem => "text" in item);
-    if (this.pending.length === 0) onLoad?.(loaded);
+    this.#take();
     if (this.pending.length === 0) this.#startWatching();
-    for (const item of news) if ("text" in item) log.error(`command not loaded: ${item.file}: ${item.text}`);
+    this.#loadAgainLater();
+    const transient = news.filter(isTransient).length;
+    if (transient > 0) log.error(`${transient} of ${news.length} commands not loaded: ${outOfDescriptors}`);
+    for (const item of news)
+      if ("text" in item && !isTransient(item)) log.error(`command not loaded: ${item.file}: ${item.text}`);
   }
 
   replace({ entries, problems }: CommandSource): void {
+    this.#stopLoadingAgain();
     this.#files = new Map();
     this.pending = [];
     this.entries = entries;
@@ -252,8 +291,13 @@ class FolderSource implements CommandSource {
   close(): void {
     this.#watch = undefined;
     this.#stopWatching();
+    this.#stopLoadingAgain();
     this.#listeners.clear();
   }
+}
+
+function isTransient(item: CatalogEntry | LoadProblem): boolean {
+  return "text" in item && item.isTransient === true;
 }
 
 function timeOf(file: string): number | undefined {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import path from "node:path";
 import { systemClock, within } from "../clock.ts";
-import { messageOf } from "../errors.ts";
+import { isOutOfDescriptors, messageOf, outOfDescriptors } from "../errors.ts";
 import type { CatalogEntry, LoadProblem } from "./catalog.ts";
 import { isCommand } from "./command.ts";
 import type { FoundCommand } from "./discover.ts";
@@ -33,8 +33,14 @@ export async function loadEntry(found: FoundCommand, limitMs = defaultLimitMs): 
       );
     return { toolName, path: words, file, command: exported };
   } catch (error) {
+    if (isShortOfDescriptors(error)) return { ...problem(outOfDescriptors), isTransient: true };
     return problem(describeLoadError(error, file));
   }
+}
+
+/** Node gives the error another code where it cannot open a package.json. */
+function isShortOfDescriptors(error: unknown): boolean {
+  return isOutOfDescriptors(error) || messageOf(error).endsWith("too many open files.");
 }
 
 function describeLoadError(error: unknown, file: string): string {

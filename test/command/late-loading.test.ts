@@ -1,11 +1,12 @@
 import { rmSync } from "node:fs";
+import { registerHooks } from "node:module";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import type { Catalog } from "../../src/command/catalog.ts";
 import { silentLog } from "../../src/log.ts";
 import { runCli } from "../helpers/cli.ts";
-import { FakeClock } from "../helpers/fake-clock.ts";
+import { FakeClock, pass } from "../helpers/fake-clock.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { openLiveCatalog } from "../helpers/live-catalog.ts";
 import { type LocalOptions, openServer } from "../helpers/server.ts";
@@ -66,6 +67,32 @@ describe("a server with late loading", () => {
     expect(result.structuredContent).toMatchObject({ data: { loaded: ["two"] } });
     await server.runtime.catalog.whenLoaded;
     expect([...loadedFiles].sort()).toEqual(["one", "three", "two"]);
+  });
+
+  test("loads a file again that could not be opened for want of file descriptors, and says the cure until then", async () => {
+    const folder = filesOf(three);
+    let isShort = true;
+    const hooks = registerHooks({
+      load(url, context, next) {
+        if (!isShort || !url.includes(folder)) return next(url, context);
+        throw Object.assign(new Error(`EMFILE: too many open files, open '${url}'`), { code: "EMFILE" });
+      },
+    });
+    onTestFinished(() => hooks.deregister());
+    const clock = new FakeClock();
+    const server = await openLate(folder, { clock });
+    const client = await server.client("2025-11-25");
+    const refused = await client.call("a_two");
+    expect(refused.isError).toBe(true);
+    expect(refused.content?.[0]?.text).toContain("raise their number with `ulimit -n`");
+    await pass(clock, 3_000);
+    expect(listed(await client.request("tools/list")).map(({ name }) => name)).not.toContain("a_two");
+    isShort = false;
+    await pass(clock, 1_000);
+    await client.comes("notifications/tools/list_changed");
+    expect((await client.call("a_two")).isError ?? false).toBe(false);
+    const names = listed(await client.request("tools/list")).map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(["a_one", "a_two", "b_three"]));
   });
 
   test("loads all files after one second without a call", async () => {

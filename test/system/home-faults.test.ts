@@ -6,7 +6,7 @@ import { DaemonHome, dataOf, isRunning } from "../helpers/daemon.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { startHttp, waitFor } from "../helpers/meanwhile.ts";
 import { casesOf, rounds } from "../helpers/rounds.ts";
-import { overHttp, overPipes, WireClient } from "../helpers/wire.ts";
+import { type Answer, overHttp, overPipes, WireClient } from "../helpers/wire.ts";
 
 /**
  * What becomes of fronts, daemons and servers when their home moves, may not be written, or file descriptors run out.
@@ -72,6 +72,10 @@ function own(folder: string): void {
     chownSync(path.join(folder, name), 65534, 65534);
 }
 
+function toolNames({ result }: Answer): string[] {
+  return ((result?.tools ?? []) as { name: string }[]).map(({ name }) => name);
+}
+
 /** So many descriptors beyond those that are open. */
 function limitDescriptors(pid: number, more: number): void {
   const open = readdirSync(`/proc/${pid}/fd`).length;
@@ -84,6 +88,8 @@ test.for(casesOf([0, 8], 0))(
     const home = new DaemonHome();
     const first = await home.connect();
     const { pid } = home.daemon();
+    // What is loaded once needs no descriptor; other commands are loaded when there are some.
+    await first.call("say_back", { text: "before" });
     limitDescriptors(pid, left);
     const fronts = Array.from({ length: rounds.frontsWithoutDescriptors }, () => home.start());
     const clients = fronts.map((front) => new WireClient(overPipes(front.child), { revision: "2025-11-25" }));
@@ -108,6 +114,11 @@ test.for(casesOf([0, 8], 0))(
     for (const client of clients)
       expect(dataOf(await client.call("say_back", { text: "in" }))).toMatchObject({ text: "in", pid });
     expect(home.daemon().pid).toBe(pid);
+    const listed = await waitFor(async () => {
+      const names = toolNames(await first.request("tools/list"));
+      return names.includes("job_safe") && names;
+    });
+    expect(listed).toEqual(expect.arrayContaining(["say_back", "say_much", "ask_name", "work_gated"]));
   },
 );
 
