@@ -10,7 +10,7 @@ process.env.NODE_COMPILE_CACHE ??= path.resolve(import.meta.dirname, "node_modul
 process.env.GOGC ??= "400";
 
 /** Files that mostly wait start first. Started last, they would make the run longer. */
-const slow = ["ninety-seconds", "chaos/", "conformance/", "diagnose/golden", "package/"];
+const slow = ["ninety-seconds", "chaos/", "conformance/", "diagnose/golden", "package/", "test/long/"];
 
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

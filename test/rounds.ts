@@ -3,8 +3,8 @@
  * with `test/helpers/rounds.ts`.
  */
 export interface Rounds {
-  /** False: a test over many similar cases runs the few that CI needs. True: it runs every case. */
-  readonly everyCase: boolean;
+  /** How many more of many similar cases a test runs than the few that it always runs. */
+  readonly furtherCases: number;
   /** How many times more random inputs a test of a property takes than it has in CI. */
   readonly propertyFactor: number;
   /** Near-messages that the fuzz test sends, and the seed that they are made from. */
@@ -36,6 +36,18 @@ export interface Rounds {
   readonly largeResults: number;
   readonly largeResultsPeakMb: number;
 
+  /** How long a tool of an SDK server works, and one of a wrapped server. */
+  readonly slowToolSeconds: number;
+  readonly wrappedToolSeconds: number;
+  /** After how long the clients of both give up. Without it, nothing is set: the SDK's client gives up after 60 s. */
+  readonly clientLimitSeconds?: number;
+
+  /** Pages whose commands are not run: a diagnosis starts a server again and again. */
+  readonly pagesNotRun: readonly string[];
+  /** Commands of other pages that are not run, and examples: other tests run what they show. */
+  readonly commandsNotRun: readonly string[];
+  readonly examplesNotRun: readonly string[];
+
   /** The soak test: its length, its clients in each of two homes, and the least number of answers. */
   readonly soakMinutes: number;
   readonly soakClients: number;
@@ -60,7 +72,7 @@ export interface Rounds {
 
 /** The rounds of `npm test`, also in CI. */
 export const shortRounds: Rounds = {
-  everyCase: false,
+  furtherCases: 0,
   propertyFactor: 1,
   fuzzFrames: 2_000,
   fuzzSeed: 20_261_116,
@@ -80,6 +92,18 @@ export const shortRounds: Rounds = {
   largeResults: 16,
   largeResultsPeakMb: 800,
 
+  slowToolSeconds: 12,
+  wrappedToolSeconds: 10,
+  clientLimitSeconds: 8,
+
+  // scenarios/diagnose.test.ts runs similar commands.
+  pagesNotRun: ["docs/diagnose.md"],
+  // express-crash.test.ts and wrap-slow-tool.test.ts run servers like these.
+  commandsNotRun: ["node examples/embed-express/check.ts", "node examples/wrap/check.ts"],
+  // docs.test.ts runs those that the docs show, the conformance tests wrap servers of SDK v2, and
+  // embed/create-server.test.ts mounts the handler in other frameworks.
+  examplesNotRun: ["embed-sdk-v1", "embed-sdk-v2", "embed-express", "embed-fastify", "embed-hono", "wrap"],
+
   soakMinutes: 0.6,
   soakClients: 1,
   soakPromises: 4,
@@ -97,7 +121,7 @@ export const shortRounds: Rounds = {
 
 /** The rounds of `npm run check:long`. */
 export const longRounds: Rounds = {
-  everyCase: true,
+  furtherCases: 100,
   propertyFactor: 5,
   fuzzFrames: 20_000,
   fuzzSeed: 20_261_116,
@@ -116,6 +140,13 @@ export const longRounds: Rounds = {
   wrappingHosts: 24,
   largeResults: 40,
   largeResultsPeakMb: 1_000,
+
+  slowToolSeconds: 90,
+  wrappedToolSeconds: 75,
+
+  pagesNotRun: [],
+  commandsNotRun: [],
+  examplesNotRun: [],
 
   soakMinutes: 1,
   soakClients: 2,

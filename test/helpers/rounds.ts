@@ -10,7 +10,8 @@ declare module "vitest" {
 /** The rounds of this run: those of CI, or the longer ones of `npm run check:long`. */
 export const rounds = inject("rounds");
 
-/** All cases in `npm run check:long`; in CI those with the given indexes. */
-export function casesOf<T>(all: readonly T[], ...inCi: readonly number[]): readonly T[] {
-  return rounds.everyCase ? all : all.filter((_, index) => inCi.includes(index));
+/** The cases with the given indexes, and the first `rounds.furtherCases` of the others. */
+export function casesOf<T>(all: readonly T[], ...indexes: readonly number[]): readonly T[] {
+  const others = all.filter((_, index) => !indexes.includes(index)).slice(0, rounds.furtherCases);
+  return all.filter((each, index) => indexes.includes(index) || others.includes(each));
 }

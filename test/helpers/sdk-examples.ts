@@ -2,8 +2,10 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
+import { expect } from "vitest";
 import { cleanUp, temporaryFolder } from "./home.ts";
 import { waitFor } from "./meanwhile.ts";
+import type { Fields } from "./wire.ts";
 
 /**
  * The SDK's own example servers, unchanged but for one line. They serve when they are loaded, so each is copied for the
@@ -63,4 +65,26 @@ export async function serveExample(file: string): Promise<string> {
     () => said,
   );
   return `http://127.0.0.1:${port}/mcp`;
+}
+
+/** Matches a result with one text. */
+export const textResult = (words: string | RegExp) => ({
+  content: [{ type: "text", text: typeof words === "string" ? words : expect.stringMatching(words) }],
+});
+
+/** Capabilities of a client that fills in forms. */
+export const formCapabilities = { elicitation: { form: {} } };
+
+/** The line of an example over HTTP that `durable` replaces. */
+export const postLine = "app.post('/mcp', mcpPostHandler);";
+
+/** Answers every form with values that fit, and records the messages of the forms. */
+export function fillForms() {
+  const asked: string[] = [];
+  const answer = (_method: string, { message }: Fields) => {
+    asked.push(message);
+    const content = { username: "ada", name: "Ada", email: "ada@example.com", password: "correct horse" };
+    return { action: "accept", content };
+  };
+  return { asked, answer };
 }

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
@@ -16,15 +16,13 @@ import type { Fields } from "../helpers/wire.ts";
 
 /**
  * Servers as their authors publish them, unchanged: the same behind `wrap` as without it, and a call that takes longer
- * than its client waits for. What is not on npm is told by `SERVER_GO` and `SERVER_PYTHON`, a program and its words.
+ * than its client waits for.
  */
 
 interface RealServer {
   readonly config: UpstreamConfig;
   /** What it speaks; 2025-11-25 by default. */
   readonly revision?: string;
-  /** It speaks 2026-07-28 as well. */
-  readonly isBoth?: boolean;
   readonly calls?: Sitter["calls"];
   readonly reads?: Sitter["reads"];
   readonly slow: readonly [name: string, args: Fields];
@@ -129,7 +127,7 @@ function commands(): RealServer {
 }
 
 async function playwright(): Promise<RealServer> {
-  const browser = process.env.CHROMIUM_PATH ?? (await packed.executablePath());
+  const browser = await packed.executablePath();
   const { url, open } = await openSlowSite("<title>Late</title><h1>late words</h1>", "text/html");
   const words = ["--headless", "--isolated", "--no-sandbox", "--executable-path", browser];
   return {
@@ -145,50 +143,6 @@ async function playwright(): Promise<RealServer> {
   };
 }
 
-const told = (variable: string): UpstreamConfig => {
-  const [command = "", ...args] = (process.env[variable] ?? "").split(" ");
-  return { command, args };
-};
-
-/** A server in Go, for Kubernetes: what it can say without a cluster, on a machine that has no time for it. */
-function kubernetes(): RealServer {
-  const config = {
-    apiVersion: "v1",
-    kind: "Config",
-    clusters: [{ name: "none", cluster: { server: "http://127.0.0.1:1" } }],
-    users: [{ name: "nobody", user: {} }],
-    contexts: [{ name: "none", context: { cluster: "none", user: "nobody" } }],
-    "current-context": "none",
-  };
-  const file = path.join(writeFiles(temporaryFolder(), { config: JSON.stringify(config) }), "config");
-  const { command = "", args = [] } = told("SERVER_GO");
-  return {
-    config: { command, args: [...args, "--kubeconfig", file] },
-    isBoth: true,
-    calls: [
-      ["configuration_view", {}],
-      ["pods_list", {}],
-      ["pods_get", {}],
-    ],
-    slow: ["configuration_view", {}],
-    hold: pause,
-    says: "current-context",
-  };
-}
-
-/** Any server in Python: its first tool, on a machine that has no time for it. */
-const python = (): RealServer => ({
-  config: told("SERVER_PYTHON"),
-  isBoth: true,
-  calls: [
-    ["add", { a: 1, b: 2 }],
-    ["add", { a: "x" }],
-  ],
-  slow: ["add", { a: 20, b: 22 }],
-  hold: pause,
-  says: "42",
-});
-
 const everything = (): RealServer => ({
   config: node(official("everything"), "stdio"),
   calls: [["get-sum", { a: 1, b: 2 }]],
@@ -198,21 +152,19 @@ const everything = (): RealServer => ({
 });
 
 const servers = [
-  ["server-everything", true, everything],
-  ["server-filesystem", true, filesystem],
-  ["server-memory", true, memory],
-  ["server-sequential-thinking", true, thinking],
-  ["mcp-server-commands", true, commands],
-  ["@playwright/mcp", true, playwright],
-  ["kubernetes-mcp-server, in Go", process.env.SERVER_GO !== undefined, kubernetes],
-  ["a server in Python", process.env.SERVER_PYTHON !== undefined, python],
+  ["server-everything", everything],
+  ["server-filesystem", filesystem],
+  ["server-memory", memory],
+  ["server-sequential-thinking", thinking],
+  ["mcp-server-commands", commands],
+  ["@playwright/mcp", playwright],
 ] as const;
 
 /** Hosts like the SDK's client, but with less than a minute to wait. */
 const hasty = { hosts: { matrix: { limitSeconds: 1.5, isExtended: false } } };
 const wait = { timeout: 50_000, interval: 50 };
 
-describe.each(servers.filter(([, isThere]) => isThere))("8: %s, unchanged", (_name, _isThere, make) => {
+describe.each(servers)("8: %s, unchanged", (_name, make) => {
   const shared = shareAmongTests(async () => {
     const server: RealServer = await make();
     return { server, gateway: await wrapHere(server.config, hasty) };
@@ -221,7 +173,7 @@ describe.each(servers.filter(([, isThere]) => isThere))("8: %s, unchanged", (_na
   test.each(["2025-11-25", "2026-07-28"])("8: is the same to a client of %s as it is directly", async (revision) => {
     const { server, gateway } = await shared();
     const sitter = { calls: server.calls ?? [], reads: server.reads ?? [], prompts: [], completions: [] };
-    const spoken = server.isBoth === true ? revision : (server.revision ?? "2025-11-25");
+    const spoken = server.revision ?? "2025-11-25";
     const options = { revision: spoken, capabilities: asker };
     const direct = await connectCommand(server.config, options);
     const expected = masked(essence(await portray(direct, sitter)));
@@ -261,8 +213,3 @@ const masked = (value: unknown): unknown =>
       .replaceAll(/\d{4}-\d\d-\d\dT[\d:.-]+Z/g, "<time>")
       .replaceAll(/page-<time>/g, "<page>"),
   );
-
-test("8: what is named by SERVER_GO and SERVER_PYTHON is there", () => {
-  for (const { command = "" } of [told("SERVER_GO"), told("SERVER_PYTHON")])
-    expect(command === "" || existsSync(command)).toBe(true);
-});

@@ -1,21 +1,10 @@
-import { spawnSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { rounds } from "../helpers/rounds.ts";
+import { run, sectionsOf } from "../helpers/bench.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const bench = path.join(root, "bench");
-
-/** Every section that `npm run bench -- --only` takes, as it names them itself. */
-function sectionsOf(): string[] {
-  const { stderr } = run("run.mjs", "--only", "no such section");
-  return /Error: --only takes one of (.*), not/.exec(stderr)?.[1]?.split(", ") ?? [];
-}
-
-function run(file: string, ...words: string[]): { status: number | null; stdout: string; stderr: string } {
-  return spawnSync(process.execPath, [path.join(bench, file), ...words], { encoding: "utf8", cwd: root });
-}
 
 test("every bench that needs nothing but us runs to its end in the smallest size, and prints its table", () => {
   for (const [words, row] of [
@@ -49,12 +38,4 @@ test("every file of the bench finds what it imports of ours", () => {
       .map((name) => `${file} imports ${path.relative(root, name)}`),
   );
   expect(missing).toEqual([]);
-});
-
-// These start, and install, what they compare with.
-test.runIf(rounds.everyCase)("every section runs to its end", { timeout: 3_600_000 }, () => {
-  for (const section of sectionsOf()) {
-    const { status, stderr } = run("run.mjs", "--quick", "--only", section);
-    expect(status, `${section}: ${stderr}`).toBe(0);
-  }
 });

@@ -43,15 +43,6 @@ const snippetsOf = (page: string): Snippet[] =>
     text,
   }));
 
-/**
- * A diagnosis starts a server over and over: what this page shows is typed by `npm run check:long`;
- * scenarios/diagnose.test.ts types the like every day.
- */
-const costly = "docs/diagnose.md";
-
-/** Scenarios run their like every day: express-crash.test.ts, wrap-slow-tool.test.ts. */
-const repeated = ["node examples/embed-express/check.ts", "node examples/wrap/check.ts"];
-
 // A page waits for its commands, one after the other, and no page for another.
 vi.setConfig({ maxConcurrency: 3 });
 
@@ -71,9 +62,9 @@ describe("every snippet is what it says", () => {
         writeFiles(folder, {
           [snippet.name || expect.fail(`a ts snippet of ${page} has no file name`)]: snippet.text,
         });
-      if (snippet.language === "console" && (rounds.everyCase || page !== costly))
+      if (snippet.language === "console" && !rounds.pagesNotRun.includes(page))
         for (const { command, output } of stepsOf(snippet.text).filter(
-          (step) => rounds.everyCase || !repeated.includes(step.command),
+          (step) => !rounds.commandsNotRun.includes(step.command),
         ))
           expect(await runSteadily(command, folder, toPattern(output)), `$ ${command}`).toMatch(toPattern(output));
     }

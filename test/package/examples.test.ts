@@ -16,16 +16,8 @@ vi.setConfig({ maxConcurrency: 3 });
 const homes = mkdtempSync(path.join(tmpdir(), "meanwhile-"));
 afterAll(() => rmSync(homes, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }));
 
-/**
- * Every day those that are unlike the others: what documents show is run by the tests of the documents, servers of SDK v2
- * are wrapped for the conformance suite, and what other frameworks do with a handler is in embed/create-server.test.ts.
- */
-const shown = ["embed-sdk-v1", "embed-sdk-v2", "embed-express", "embed-fastify", "embed-hono", "wrap"].map(
-  (name) => `examples/${name}/check.ts`,
-);
-const files = globSync("examples/*/{client,check}.ts", { cwd: root }).filter(
-  (file) => rounds.everyCase || !shown.includes(file),
-);
+const notRun = rounds.examplesNotRun.map((name) => `examples/${name}/check.ts`);
+const files = globSync("examples/*/{client,check}.ts", { cwd: root }).filter((file) => !notRun.includes(file));
 
 test.concurrent.each(files)(
   "%s runs itself, checks its own output, ends with 0 and leaves no process",

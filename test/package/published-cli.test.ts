@@ -9,7 +9,7 @@ const example = path.join(root, "examples/published-cli");
 
 /**
  * The example as npm would install it: packed by npm, and Meanwhile beside it with what it publishes and depends on.
- * tarball.test.ts has npm install both, in `npm run check:long`.
+ * test/long/tarball.test.ts has npm install both.
  */
 function install(): string {
   const folder = temporaryFolder();

@@ -6,8 +6,8 @@ import { DaemonHome, daemonProcesses, dataOf, isRunning, kill } from "../helpers
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { gate, taskIdOf } from "../helpers/project.ts";
-import { rounds } from "../helpers/rounds.ts";
-import { type Result, resultOf } from "../helpers/wire.ts";
+import { casesOf, rounds } from "../helpers/rounds.ts";
+import { resultOf } from "../helpers/wire.ts";
 
 /** What clients see of a daemon that ends by kill -9, and what is left to clear away. */
 
@@ -65,72 +65,33 @@ test("many fronts outlive their daemon: they are back, every request is answered
   }
 });
 
-test.runIf(rounds.everyCase)(
-  "a subscription goes on with the next daemon, and its client hears once that it stands",
-  async () => {
-    const home = new DaemonHome();
-    const commands = writeFiles(temporaryFolder(), { "a/one.ts": commandNamed("one") });
-    const words = ["--no-bundled", "--commands", commands];
-    const modern = await home.connect({ revision: "2026-07-28", words });
-    const legacy = await home.connect({ words });
-    modern.start("subscriptions/listen", { notifications: { toolsListChanged: true } });
-    const heard = (method: string) => modern.received.filter((message) => message.method === method).length;
-    await waitFor(() => heard("notifications/subscriptions/acknowledged") === 1);
-    for (let round = 1; round <= 2; round++) {
-      const before = home.daemon();
-      kill(before.pid);
-      await home.nextDaemon(before);
-      for (const client of [modern, legacy]) await client.request("tools/list");
-      const counts = [modern, legacy].map(
-        (client) => client.received.filter(({ method }) => method === "notifications/tools/list_changed").length,
-      );
-      writeFiles(commands, { [`a/two${round}.ts`]: commandNamed(`two${round}`) });
-      for (const [at, client] of [modern, legacy].entries()) {
-        await waitFor(
-          () =>
-            client.received.filter(({ method }) => method === "notifications/tools/list_changed").length >
-            (counts[at] as number),
-          () => `the ${at === 0 ? "modern" : "legacy"} client heard nothing after crash ${round}`,
-        );
-      }
-    }
-    expect(heard("notifications/subscriptions/acknowledged")).toBe(1);
-  },
-);
+test("a question that is open when the daemon ends is taken back, and a late answer to it is nobody else's", async () => {
+  const home = new DaemonHome();
+  const client = await home.connect({ capabilities: { elicitation: {} } });
+  const [first, second] = [gate(), gate()];
+  const lost = client.startCall("ask_name", first.input);
+  const asked = await waitFor(() => client.received.find(({ method }) => method === "elicitation/create"));
+  kill(home.daemon().pid);
+  expect((await lost.answer).error).toMatchObject({ code: -32603 });
+  const takenBack = await waitFor(() => client.received.find(({ method }) => method === "notifications/cancelled"));
+  expect(takenBack.params).toMatchObject({ requestId: asked.id });
 
-const commandNamed = (name: string) =>
-  `import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "${name}", run: () => ({}) });`;
-
-test.runIf(rounds.everyCase)(
-  "a question that is open when the daemon ends is taken back, and a late answer to it is nobody else's",
-  async () => {
-    const home = new DaemonHome();
-    const client = await home.connect({ capabilities: { elicitation: {} } });
-    const [first, second] = [gate(), gate()];
-    const lost = client.startCall("ask_name", first.input);
-    const asked = await waitFor(() => client.received.find(({ method }) => method === "elicitation/create"));
-    kill(home.daemon().pid);
-    expect((await lost.answer).error).toMatchObject({ code: -32603 });
-    const takenBack = await waitFor(() => client.received.find(({ method }) => method === "notifications/cancelled"));
-    expect(takenBack.params).toMatchObject({ requestId: asked.id });
-
-    const again = client.startCall("ask_name", second.input);
-    const next = await waitFor(() =>
-      client.received.find(({ method, id }) => method === "elicitation/create" && id !== asked.id),
+  const again = client.startCall("ask_name", second.input);
+  const next = await waitFor(() =>
+    client.received.find(({ method, id }) => method === "elicitation/create" && id !== asked.id),
+  );
+  const answer = (id: unknown, name: string) =>
+    client.front.child.stdin.write(
+      `${JSON.stringify({ jsonrpc: "2.0", id, result: { action: "accept", content: { name } } })}\n`,
     );
-    const answer = (id: unknown, name: string) =>
-      client.front.child.stdin.write(
-        `${JSON.stringify({ jsonrpc: "2.0", id, result: { action: "accept", content: { name } } })}\n`,
-      );
-    answer(asked.id, "Late");
-    answer(next.id, "Ada");
-    expect(dataOf(resultOf(await again.answer))).toEqual({ greeting: "Hello, Ada!" });
-    expect(second.lines()).toEqual(["started", "answered Ada"]);
-  },
-);
+  answer(asked.id, "Late");
+  answer(next.id, "Ada");
+  expect(dataOf(resultOf(await again.answer))).toEqual({ greeting: "Hello, Ada!" });
+  expect(second.lines()).toEqual(["started", "answered Ada"]);
+});
 
 describe("what a dead daemon has left is cleared away", () => {
-  test.for(rounds.everyCase ? ["of a dead starter", "of a starter that is stuck"] : ["of a starter that is stuck"])(
+  test.for(casesOf(["of a dead starter", "of a starter that is stuck"], 1))(
     "socket, record, lock and a starting mark %s",
     async (what) => {
       const home = new DaemonHome();
@@ -168,43 +129,7 @@ describe("what a dead daemon has left is cleared away", () => {
   });
 });
 
-test.runIf(rounds.everyCase)("many fronts that find their daemon dead start one, not many", async () => {
-  const home = new DaemonHome();
-  const clients = await Promise.all(Array.from({ length: rounds.daemonClients }, () => home.connect()));
-  const times = rounds.daemonDeaths;
-  for (let round = 0; round < times; round++) {
-    const before = home.daemon();
-    kill(before.pid);
-    await home.nextDaemon(before);
-    const results = await Promise.all(clients.map((client) => client.request("tools/list")));
-    for (const { result } of results) expect((result as Result).tools).toBeInstanceOf(Array);
-    await home.hasOneDaemon();
-  }
-  expect(home.log().match(/the daemon listens/g)).toHaveLength(times + 1);
-});
-
 describe("a daemon leaves", () => {
-  test.runIf(rounds.everyCase)(
-    "when it was idle for long enough, and not while a task of a client that has gone still runs",
-    async () => {
-      const home = new DaemonHome({ env: { MEANWHILE_IDLE_SECONDS: "1" } });
-      const client = await home.connect();
-      const { input, open, seen } = gate();
-      const id = taskIdOf(await client.call("work_long", input));
-      await seen("started");
-      const { pid } = home.daemon();
-      await client.close();
-      await new Promise((resolve) => setTimeout(resolve, 2_500));
-      expect(isRunning(pid)).toBe(true);
-      open();
-      await waitFor(() => !isRunning(pid));
-      expect(home.daemons()).toEqual([]);
-      expect(home.log()).toContain("the daemon leaves: nobody needs it");
-      const back = await home.connect();
-      expect(dataOf(await back.call("task_result", { job_id: id }))).toMatchObject({ passed: input.file });
-    },
-  );
-
   test("when its home is deleted", async () => {
     const home = new DaemonHome();
     const client = await home.connect();
@@ -212,19 +137,6 @@ describe("a daemon leaves", () => {
     await client.close();
     rmSync(home.home, { recursive: true, force: true, maxRetries: 10 });
     await waitFor(() => !isRunning(pid));
-  });
-
-  test.runIf(rounds.everyCase)("when its socket is deleted; whoever was connected goes on with the next", async () => {
-    const home = new DaemonHome();
-    const client = await home.connect();
-    const before = home.daemon();
-    rmSync(before.socket);
-    await waitFor(() => !isRunning(before.pid));
-    // What is on its way to a daemon that has just left is asked again when it is a list, and a call only when it was
-    // not heard.
-    await client.request("tools/list");
-    expect(dataOf<Said>(await client.call("say_back")).pid).toBe(home.daemon().pid);
-    await home.hasOneDaemon();
   });
 });
 

@@ -237,16 +237,6 @@ describe.each(documents)("%s", (document) => {
     const missing = rows.filter((row) => !isThere(row));
     expect(missing.map(({ says, heldBy }) => ({ says, heldBy }))).toEqual([]);
   });
-
-  // The documents are kept beside the repository and are no part of it; where they are, no name in them may be without
-  // a row.
-  const file = [path.join(root, "../shared/seeds"), path.join(root, "../../shared/seeds")]
-    .map((folder) => path.join(folder, `${document}.md`))
-    .find(existsSync);
-  test.runIf(file !== undefined)("every name in it has a row", () => {
-    const said = new Set(rows.flatMap(({ says }) => says));
-    expect(namesIn(readFileSync(file as string, "utf8")).filter((name) => !said.has(name))).toEqual([]);
-  });
 });
 
 test("every check is used", () => {
@@ -267,29 +257,4 @@ function isThere({ heldBy }: DocumentRow): boolean {
   if (typeof heldBy === "string") return true;
   const file = path.join(root, heldBy.file);
   return existsSync(file) && titlesIn(readFileSync(file, "utf8")).some((found) => isTitled(found, heldBy.title));
-}
-
-/**
- * What a document names: everything it sets as code in its text, and of its code blocks the fields, methods, functions
- * and flags.
- */
-function namesIn(text: string): string[] {
-  const blocks: (readonly [language: string, code: string])[] = [];
-  const prose = text.replace(/^```(\w*)\n([\s\S]*?)^```/gm, (_, language: string, code: string) => {
-    blocks.push([language, code]);
-    return "";
-  });
-  const found = (code: string, pattern: RegExp) => [...code.matchAll(pattern)].map((match) => match[1] as string);
-  const patterns: Readonly<Record<string, readonly RegExp[]>> = {
-    json: [/"([\w/-]+)"\s*:/g, /"(?:method|name|status|type)":\s*"([^"]+)"/g],
-    bash: [/(?<!\S)(--[\w-]+)/g],
-    erlang: [/\b(erlmcp_\w+:\w+)/g, /^\s*(?:#\{)?\s*(\w+) =>/gm, /\{error, \{?(\w+)/g, /<<"(\w+)">> =>/g],
-    python: [/"([a-z_]+)":/g, /\b(_?[a-z]+_[a-z_]+|MCPResult|StageResult)\s*\(/g, /"(wksm_\w+)"/g],
-    typescript: [/\b([a-zA-Z]+)\s*[:(,]/g],
-    sql: [/^\s+(\w+) (?:TEXT|INTEGER)/gm],
-  };
-  const inCode = blocks.flatMap(([language, code]) =>
-    (patterns[language] ?? []).flatMap((pattern) => found(code, pattern)),
-  );
-  return [...new Set([...found(prose, /`([^`\n]+)`/g), ...inCode])];
 }

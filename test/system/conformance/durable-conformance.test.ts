@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { judgeEmbedded, lostBy, tasksPassedBy } from "../../../scripts/check-embed.mjs";
-import { casesOf, rounds } from "../../helpers/rounds.ts";
+import { judgeEmbedded, tasksPassedBy } from "../../../scripts/check-embed.mjs";
+import { casesOf } from "../../helpers/rounds.ts";
 
 /** Servers made with an SDK, wrapped by one line. `npm run check:embed` has all of them, and says more. */
 const timeout = 300_000;
@@ -45,7 +45,7 @@ test.concurrent.each(
 
 /**
  * What server-everything fails by itself: it has none of the prompts, resources and schemas that the suite asks for.
- * `npm run check:long` asks it anew.
+ * test/long/durable-conformance.test.ts runs it unwrapped beside it.
  */
 const failedUnwrapped = [
   "completion-complete",
@@ -60,36 +60,13 @@ const failedUnwrapped = [
   "json-schema-2020-12",
 ];
 
-test.concurrent.each(
-  casesOf(
-    [
-      ["everything", "factory"],
-      ["everything", "one"],
-      ["v1", "factory"],
-      ["v1", "one"],
-      ["v2", "factory"],
-      ["v2", "one"],
-    ] as const,
-    0,
-  ),
-)(
-  "official conformance, 2025-11-25: %s wrapped as %s fails nothing that it passes unwrapped",
-  {
-    timeout,
-    retry,
-  },
-  async (server, how) => {
-    const wrapped = await judgeEmbedded(server, how, "2025-11-25");
-    if (!rounds.everyCase) {
-      const failing = wrapped.scenarios.filter(({ failed }) => failed > 0).map(({ name }) => name);
-      expect(failing.filter((name) => !failedUnwrapped.includes(name))).toEqual([]);
-      expect(wrapped.scenarios.length).toBe(33);
-      expect(wrapped.passed).toBeGreaterThanOrEqual(67);
-      return;
-    }
-    const plain = await judgeEmbedded(server, "plain", "2025-11-25");
-    expect(lostBy(wrapped, plain)).toEqual([]);
-    expect(wrapped.scenarios.length).toBe(plain.scenarios.length);
-    expect(plain.passed).toBeGreaterThanOrEqual(67);
-  },
-);
+test("official conformance, 2025-11-25: everything wrapped as factory fails nothing that it passes unwrapped", {
+  timeout,
+  retry,
+}, async () => {
+  const { scenarios, passed } = await judgeEmbedded("everything", "factory", "2025-11-25");
+  const failing = scenarios.filter(({ failed }) => failed > 0).map(({ name }) => name);
+  expect(failing.filter((name) => !failedUnwrapped.includes(name))).toEqual([]);
+  expect(scenarios.length).toBe(33);
+  expect(passed).toBeGreaterThanOrEqual(67);
+});

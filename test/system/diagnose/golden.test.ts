@@ -16,13 +16,13 @@ import { startFixture } from "../../fixtures/diagnose/server.mjs";
 import { piped, reached } from "../../helpers/diagnose.ts";
 import { shareAmongTests, temporaryFolder } from "../../helpers/home.ts";
 import { codeCache, executable, quickStart, waitFor } from "../../helpers/meanwhile.ts";
-import { rounds } from "../../helpers/rounds.ts";
+import { casesOf } from "../../helpers/rounds.ts";
 
 /**
  * What the whole quick set says about servers that other people wrote, and about ours. Each golden file lists every
  * finding with the reason why it is true; a check that could not be finished is an entry too, and so is the grade, or
- * why there is none. CI asks two servers, `npm run check:long` all of them; with `-u` it writes what it sees. Reasons
- * are kept, and a new finding has none until a person writes it.
+ * why there is none. CI diagnoses the good fixture and Meanwhile, both over HTTP, `npm run check:long` every server;
+ * with `-u` it writes what it sees. Reasons are kept, and a new finding has none until a person writes it.
  */
 
 const root = path.resolve(import.meta.dirname, "../../..");
@@ -112,13 +112,11 @@ const servers: readonly {
   name: string;
   open: () => DiagnosisTarget | Promise<DiagnosisTarget>;
   tools?: readonly ToolToCall[];
-  isCostly?: boolean;
 }[] = [
   { name: "the good fixture over HTTP", open: goodOne },
-  { name: "the good fixture over stdio", isCostly: true, open: () => piped("server.mjs") },
+  { name: "the good fixture over stdio", open: () => piped("server.mjs") },
   {
     name: "Meanwhile over stdio",
-    isCostly: true,
     open: async () => ({
       kind: "stdio",
       argv: [
@@ -135,40 +133,33 @@ const servers: readonly {
   { name: "Meanwhile over HTTP", open: ownHttp },
   {
     name: "SDK v1 progressExample over stdio",
-    isCostly: true,
     open: () => piped(process.execPath, path.join(modules, "sdk/dist/esm/examples/server/progressExample.js")),
   },
   {
     name: "SDK v1 simpleStreamableHttp over HTTP",
-    isCostly: true,
     open: () => listening([path.join(modules, "sdk/dist/esm/examples/server/simpleStreamableHttp.js")], "MCP_PORT"),
   },
-  { name: "SDK v2 over stdio", isCostly: true, open: () => piped(process.execPath, path.join(peers, "sdk-v2.mjs")) },
+  { name: "SDK v2 over stdio", open: () => piped(process.execPath, path.join(peers, "sdk-v2.mjs")) },
   {
     name: "server-everything over stdio",
-    isCostly: true,
     open: () => piped(process.execPath, path.join(modules, "server-everything/dist/index.js")),
     tools: [{ name: "trigger-long-running-operation", arguments: { duration: 3, steps: 6 } }],
   },
   {
     name: "server-memory over stdio",
-    isCostly: true,
     open: () => piped(process.execPath, path.join(modules, "server-memory/dist/index.js")),
   },
   {
     name: "server-filesystem over stdio",
-    isCostly: true,
     open: () => piped(process.execPath, path.join(modules, "server-filesystem/dist/index.js"), served),
   },
   // Its one tool runs whatever it is given, and does not say that it only reads: nobody calls it.
   {
     name: "mcp-server-commands over stdio",
-    isCostly: true,
     open: () => piped(process.execPath, path.join(root, "node_modules/mcp-server-commands/build/index.js")),
   },
   {
     name: "playwright-mcp without a browser over stdio",
-    isCostly: true,
     open: () =>
       piped(
         process.execPath,
@@ -181,41 +172,37 @@ const servers: readonly {
   },
   {
     name: "server-everything over HTTP",
-    isCostly: true,
     open: () => listening([path.join(modules, "server-everything/dist/index.js"), "streamableHttp"], "PORT"),
   },
 ];
 
 describe.concurrent("the quick set finds exactly what is written down, with a reason each", () => {
-  test.for(servers.filter(({ isCostly }) => isCostly !== true || rounds.everyCase))(
-    "$name",
-    async ({ name, open, tools }, { expect }) => {
-      const report = await runDiagnosis({
-        target: await open(),
-        tools,
-        isDeterministic: true,
-        budgetMs: 100_000,
-        version: "0",
-        privateFolder,
-      });
-      const file = path.join(
-        root,
-        "test/fixtures/diagnose/golden",
-        `${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}.json`,
-      );
-      const known: Golden = existsSync(file)
-        ? (JSON.parse(readFileSync(file, "utf8")) as Golden)
-        : { grade: null, findings: {}, unfinished: [] };
-      const seen = toGolden(report, known);
-      await expect(`${JSON.stringify(seen, undefined, 2)}\n`, explain(report)).toMatchFileSnapshot(file);
-      if (report.score.grade === null)
-        for (const draw of [toTerminal, toJson, toHtml]) expect(onOneLine(draw(report)), draw.name).toContain(seen.why);
-      for (const draw of [toTerminal, toJson, toHtml, toMarkdown, toSarif])
-        expect(draw(report).toLowerCase(), draw.name).toContain("skipped");
-      for (const [id, { reason }] of Object.entries(seen.findings))
-        expect(reason, `${id} has no reason: is it true?`).not.toBe("");
-    },
-  );
+  test.for(casesOf(servers, 0, 3))("$name", async ({ name, open, tools }, { expect }) => {
+    const report = await runDiagnosis({
+      target: await open(),
+      tools,
+      isDeterministic: true,
+      budgetMs: 100_000,
+      version: "0",
+      privateFolder,
+    });
+    const file = path.join(
+      root,
+      "test/fixtures/diagnose/golden",
+      `${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}.json`,
+    );
+    const known: Golden = existsSync(file)
+      ? (JSON.parse(readFileSync(file, "utf8")) as Golden)
+      : { grade: null, findings: {}, unfinished: [] };
+    const seen = toGolden(report, known);
+    await expect(`${JSON.stringify(seen, undefined, 2)}\n`, explain(report)).toMatchFileSnapshot(file);
+    if (report.score.grade === null)
+      for (const draw of [toTerminal, toJson, toHtml]) expect(onOneLine(draw(report)), draw.name).toContain(seen.why);
+    for (const draw of [toTerminal, toJson, toHtml, toMarkdown, toSarif])
+      expect(draw(report).toLowerCase(), draw.name).toContain("skipped");
+    for (const [id, { reason }] of Object.entries(seen.findings))
+      expect(reason, `${id} has no reason: is it true?`).not.toBe("");
+  });
 });
 
 /** As it reads: a line's end and what stands before the next one are one space, and a page's signs are themselves. */

@@ -1,11 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test, vi } from "vitest";
-import { isRunning } from "../../helpers/daemon.ts";
 import { fixture, Gate, WrapHome } from "../../helpers/gated.ts";
 import { type GatewayHere, wrapHere } from "../../helpers/gateway-here.ts";
 import { temporaryFolder } from "../../helpers/home.ts";
-import { rounds } from "../../helpers/rounds.ts";
 import { commandUpstream, httpUpstream } from "../../helpers/upstreams.ts";
 import { type Fields, handleOf, takesTasks, type WireClient } from "../../helpers/wire.ts";
 
@@ -195,35 +193,5 @@ test("12: what is cancelled in the terminal is cancelled in its upstream", async
   await ended(client, task?.taskId);
   await vi.waitFor(() => expect(cancelledCalls({ messages, dropped: () => [] })).toEqual([0]), wait);
 });
-
-test.runIf(rounds.everyCase)(
-  "12: a child that does not stop for 10 s is killed if nothing else runs in it, and not before that",
-  async () => {
-    const gate = new Gate();
-    const gateway = await wrapHere(commandUpstream("gated-deaf", gate.env));
-    const options = { revision: "2025-11-25" };
-    const busy = await gateway.connect("stdio", options);
-    const other = busy.startCall("idempotent", { n: 1 });
-    const ignored = busy.startCall("unsafe", { n: 1 });
-    await gate.began(2);
-    const [first] = gate.pids() as [number];
-    ignored.stop();
-    await busy.request("ping");
-    // Told later, and killed: so the time of the first is over as well.
-    const idle = await gateway.connect("stdio", options);
-    const second = idle.startCall("unsafe", { n: 2 });
-    await gate.began(3);
-    const [, last] = gate.pids() as [number, number];
-    second.stop();
-    await vi.waitFor(() => expect(isRunning(last)).toBe(false), wait);
-    expect(isRunning(first)).toBe(true);
-    gate.open("idempotent");
-    expect(JSON.stringify((await other.answer).result)).toContain("idempotent is done");
-    await vi.waitFor(() => expect(isRunning(first)).toBe(false), wait);
-    const again = idle.startCall("safe", {});
-    gate.open("safe");
-    expect(JSON.stringify((await again.answer).result), "the next call has another").toContain("safe is done");
-  },
-);
 
 const isCall = ({ method }: Fields) => method === "tools/call";

@@ -15,7 +15,7 @@ const guardMs = 60_000;
 let browser: Browser;
 
 beforeAll(async () => {
-  const executablePath = process.env.CHROMIUM_PATH ?? (await packed.executablePath());
+  const executablePath = await packed.executablePath();
   browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 }, guardMs);
 
