@@ -1,5 +1,4 @@
 import { existsSync } from "node:fs";
-import path from "node:path";
 import type { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
@@ -15,7 +14,7 @@ const whose = { key: "k", version: "1.0.0" };
 
 /** A keeper of a daemon that answers every request with what `resultOf` says, and hangs up where it says nothing. */
 function openKeeper(resultOf: (method: string) => object | undefined) {
-  const home = homeAt({ MEANWHILE_HOME: path.join(temporaryFolder(), "home") });
+  const home = homeAt({ MEANWHILE_HOME: temporaryFolder() });
   const told: string[] = [];
   const serve = async (input: PassThrough, output: PassThrough) => {
     for await (const chunk of input) {

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { appendFileSync, readFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { PassThrough } from "node:stream";
@@ -192,7 +192,10 @@ export class DaemonHomeHere {
       pid: nextPid++,
       cwd,
       env,
-      writeLog: (text: string) => appendFileSync(home.daemonLog, text, { mode: 0o600 }),
+      writeLog: (text: string) => {
+        // The folder of a test that has ended is gone.
+        if (existsSync(home.folder)) appendFileSync(home.daemonLog, text, { mode: 0o600 });
+      },
     };
     // Files in temporary folders may have changed since the last daemon, as a process of its own would see.
     forgetModules([tmpdir()]);
