@@ -115,6 +115,8 @@ export interface OutageReport {
   readonly tasks: number;
   /** Sentences: tasks that were interrupted, that ran twice or that did not complete. */
   readonly problems: readonly string[];
+  /** How late a timer of this process fired at most: on a busy machine a living worker may miss its lease as well. */
+  readonly longestDelayMs: number;
 }
 
 /**
@@ -127,6 +129,7 @@ export async function runOutages(options: OutageOptions): Promise<OutageReport> 
   const between = (least: number, most: number) => Math.round(least + random() * (most - least));
   const opened = await openNodes(leaseMs);
   const { nodes } = opened;
+  const delays = watchDelays();
   const live = new Map<string, Task>();
   const ended = new Map<string, Task>();
   let made = 0;
@@ -171,10 +174,24 @@ export async function runOutages(options: OutageOptions): Promise<OutageReport> 
       await wait(200);
       await readLive();
     }
-    return { outages, tasks: made, problems: problemsOf(opened, [...live, ...ended]) };
+    const problems = problemsOf(opened, [...live, ...ended]);
+    return { outages, tasks: made, problems, longestDelayMs: delays.longestMs() };
   } finally {
+    delays.stop();
     await opened.close();
   }
+}
+
+/** Measures how late the timers of this process fire. */
+function watchDelays(everyMs = 50) {
+  let longestMs = 0;
+  let firedAt = performance.now();
+  const timer = setInterval(() => {
+    const now = performance.now();
+    longestMs = Math.max(longestMs, now - firedAt - everyMs);
+    firedAt = now;
+  }, everyMs);
+  return { longestMs: () => Math.round(longestMs), stop: () => clearInterval(timer) };
 }
 
 function problemsOf({ nodes, runsOf }: Nodes, tasks: readonly (readonly [string, Task])[]): string[] {
