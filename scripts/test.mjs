@@ -65,6 +65,7 @@ if (wanted.includes("system") && !hasProgram("redis-server") && !hasProgram("val
   say("BullMQ on Redis was not tested: redis-server is not on PATH.");
 say(`${Math.round(seconds)} s${describeCpu()}.`);
 if (skipped > 0) say(`${skipped} tests were skipped.`);
+if (passed + failed === 0) say("No test ran.");
 const failures = failed + (left.length > 0 ? 1 : 0);
 process.stdout.write(`\n${passed} passed, ${failures} failed\n`);
 process.exit(failures === 0 && passed > 0 ? 0 : 1);

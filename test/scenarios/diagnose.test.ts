@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { quoteWord } from "../../src/cli/remote/server-target.ts";
 import { diagnoseServer } from "../../src/diagnose/diagnose-command.ts";
 import type { Report } from "../../src/diagnose/report/report.ts";
 import { serveFailing } from "../fixtures/diagnose/failing.mjs";
@@ -108,7 +109,9 @@ test("a private address is refused before anything is sent, and --allow-private 
 
 test("a command is shown in full before it is started, and stdout has the report alone", async () => {
   const { code, stdout, stderr } = await runCli(["diagnose", "--suites", "completion", ...command()]);
-  expect(stderr).toContain(`This command is started on your machine, several times: ${process.execPath} ${fixture}`);
+  expect(stderr).toContain(
+    `This command is started on your machine, several times: ${[process.execPath, fixture].map(quoteWord).join(" ")}`,
+  );
   expect(stdout).toMatch(/^fixture 1\.0\.0\n/);
   expect(stdout).toContain("100 of 100");
   expect(code).toBe(0);

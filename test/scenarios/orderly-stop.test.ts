@@ -1,5 +1,6 @@
 import path from "node:path";
 import { describe, expect, test } from "vitest";
+import { quoteWord } from "../../src/cli/remote/server-target.ts";
 import { startHttpHere } from "../helpers/cli.ts";
 import { dataOf } from "../helpers/daemon.ts";
 import { DaemonHomeHere } from "../helpers/daemon-here.ts";
@@ -304,7 +305,7 @@ describe("a daemon is found whatever it was started with", () => {
     const { stdout } = await type("daemon", "status");
     expect(stdout).toContain(`Daemon ${before.pid}`);
     expect(stdout).toContain("this project's");
-    expect(stdout).toContain(`started   ${home.cwd}  --commands ${folder} --no-bundled\n`);
+    expect(stdout).toContain(`started   ${home.cwd}  --commands ${quoteWord(folder)} --no-bundled\n`);
     expect(await type("daemon", "restart")).toMatchObject({
       code: 0,
       stderr: expect.stringContaining(`serves ${folder}\n`),

@@ -3,6 +3,7 @@ import { existsSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync 
 import path from "node:path";
 import { parse } from "@decimalturn/toml-patch";
 import { describe, expect, test } from "vitest";
+import { quoteWord } from "../../src/cli/remote/server-target.ts";
 import { hosts } from "../../src/setup/hosts/index.ts";
 import { runCli } from "../helpers/cli.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
@@ -96,7 +97,7 @@ describe("meanwhile setup", () => {
     const command = `command = "${process.execPath}"\nargs = [ "${executable}", "-C", "${cwd}", "serve" ]\n`;
     expect(read(".codex/config.toml")).toBe(`${original}\n[mcp_servers.meanwhile]\n${command}`);
     expect(added.err, "what hosts will run is said").toContain(
-      `It runs  ${process.execPath} ${executable} -C ${cwd} serve\n`,
+      `It runs  ${quoteWord(process.execPath)} ${quoteWord(executable)} -C ${cwd} serve\n`,
     );
 
     const removed = await setup(["--remove", "--all"]);
@@ -151,7 +152,7 @@ describe("meanwhile setup", () => {
     const { setup, cwd } = user();
     const { err } = await setup(["cursor"], { MEANWHILE_HOME: `${cwd}/my home` });
     expect(err).toContain(
-      `It runs  MEANWHILE_HOME='${cwd}/my home' ${process.execPath} ${executable} -C ${cwd} serve\n`,
+      `It runs  MEANWHILE_HOME='${cwd}/my home' ${quoteWord(process.execPath)} ${quoteWord(executable)} -C ${cwd} serve\n`,
     );
   });
 
