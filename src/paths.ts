@@ -21,6 +21,8 @@ export interface Home {
   readonly folder: string;
   readonly configFile: string;
   readonly tokenFile: string;
+  /** The ID of the home; missing where it is derived from the token. */
+  readonly idFile: string;
   /** How long hosts wait, as learned from calls that they gave up. */
   readonly hostsFile: string;
   readonly tasksFile: string;
@@ -57,6 +59,7 @@ export function homeAt(env: ProcessEnvironment): Home {
     folder,
     configFile: path.join(folder, "config.json"),
     tokenFile: path.join(folder, "token"),
+    idFile: path.join(folder, "home-id"),
     hostsFile: path.join(folder, "hosts.json"),
     tasksFile: path.join(folder, "tasks.db"),
     workerLog: path.join(folder, "worker.log"),
@@ -139,7 +142,7 @@ export function refuse(refusal: string | undefined): void {
  */
 export function refusalOfHome(home: Home): string | undefined {
   const cure = `set ${thisProgram.variable("HOME")} to a folder of your own`;
-  const inside = [home.configFile, home.tokenFile, home.tasksFile, home.upstreamsFolder, home.runFolder];
+  const inside = [home.configFile, home.tokenFile, home.idFile, home.tasksFile, home.upstreamsFolder, home.runFolder];
   const logs = [home.workerLog, home.daemonLog];
   const databases = [home.tasksFile, home.packFile].flatMap((file) =>
     ["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`),

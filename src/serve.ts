@@ -1,5 +1,4 @@
 import type { Readable, Writable } from "node:stream";
-import { localUser } from "./command/caller.ts";
 import { createFirstNumber } from "./ids.ts";
 import { Conversation } from "./mcp/conversation.ts";
 import { toWorkingFolder } from "./paths.ts";
@@ -31,7 +30,7 @@ export async function serveStreams(runtime: RuntimeCore, streams: Streams): Prom
   const isAskedAgain = (method: string) => streams.isFront === true && method === "tasks/result";
   const lines = new LineTransport({ ...streams, isProxied: streams.isFront === true, isAskedAgain, clock, log });
   const conversation = new Conversation(serving.served, {
-    caller: localUser,
+    caller: runtime.localUser,
     door: "stdio",
     way: lines,
     hostName: streams.host,
@@ -66,7 +65,8 @@ export async function serveRuntimeOverHttp(runtime: Runtime): Promise<HttpDoor> 
     serving,
     host: settings.http.host,
     port: settings.http.port,
-    token: runtime.token(),
+    token: runtime.token,
+    localUser: runtime.localUser,
     allowAnonymous: settings.http.allowAnonymous,
     hasRoom: system.hasDescriptorsLeft,
     clock,

@@ -1,4 +1,4 @@
-import { type Caller, localUser } from "../command/caller.ts";
+import type { Caller } from "../command/caller.ts";
 
 /** Somebody whom the app around a server knows: tasks are theirs alone, from one session and device to the next. */
 export interface AppCaller {
@@ -30,6 +30,7 @@ export function toTokenCaller(caller: AppCaller): Caller {
   return { kind: "token", issuer, client, subject, ...(scopes !== undefined && { scopes }) };
 }
 
-export function toCallerOrOwn(caller: AppCaller | undefined): Caller {
+/** The caller that the app names; without one the local user of the server. */
+export function toCallerOrOwn(caller: AppCaller | undefined, localUser: Caller): Caller {
   return caller === undefined ? localUser : toTokenCaller(caller);
 }

@@ -89,7 +89,7 @@ class CallHere implements CallWatcher {
     this.#core = core;
     this.#entry = entry;
     this.#options = options;
-    this.#caller = callerKey(toCallerOrOwn(options.caller));
+    this.#caller = callerKey(toCallerOrOwn(options.caller, core.localUser));
     const scopes = options.caller?.scopes;
     this.#origin = { door: "mcp", folder: undefined, ...(scopes !== undefined && { client: { scopes } }) };
     this.#gone = options.signal ?? new AbortController().signal;

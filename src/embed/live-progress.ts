@@ -45,14 +45,11 @@ async function look<T>(
   const { settings } = readSettings({ cwd: process.cwd(), env, flags: { scope: "pack" } });
   if (!(await storeExists(settings.store))) return none;
   // Loaded when first needed: every command imports `meanwhile`, and few ask.
-  const [{ openTasks }, { localKey }] = await Promise.all([
-    import("../runtime/open-tasks.ts"),
-    import("../command/caller.ts"),
-  ]);
-  const tasks = await openTasks(settings);
+  const { openTasks } = await import("../runtime/open-tasks.ts");
+  const tasks = await openTasks(settings, { seesAllProjects: true });
   try {
     await tasks.sweeper.interruptDead();
-    return await ask(tasks, localKey);
+    return await ask(tasks, tasks.localKey);
   } finally {
     tasks.sweeper.stop();
     await tasks.close();

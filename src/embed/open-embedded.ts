@@ -55,10 +55,10 @@ export class OpenServer {
   }
 
   async connect(transport: MessageTransport, caller: AppCaller | undefined): Promise<void> {
-    const { serving, log } = this.core;
+    const { serving, localUser, log } = this.core;
     const way = new TransportWay(transport, log);
     const conversation = new Conversation(serving.served, {
-      caller: toCallerOrOwn(caller),
+      caller: toCallerOrOwn(caller, localUser),
       door: "stdio",
       way,
       firstId: createFirstNumber(),
@@ -129,9 +129,13 @@ function prepareStore(store: string): void {
   refuseShared(store, "set `store` to a file in a folder of your own");
 }
 
-function openMount({ serving, clock, log }: RuntimeCore, { identify, publicUrl }: CheckedOptions): HttpMount {
+function openMount(
+  { serving, localUser, clock, log }: RuntimeCore,
+  { identify, publicUrl }: CheckedOptions,
+): HttpMount {
   return createHttpMount({
     serving,
+    localUser,
     ...(identify !== undefined && {
       identify: async (request) => {
         const caller = await identify(request);

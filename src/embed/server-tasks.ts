@@ -64,11 +64,15 @@ export interface ServerProgress {
   listProgress(options?: ForCaller): Promise<readonly TokenProgress[]>;
 }
 
-const keyOf = ({ caller }: ForCaller = {}) => callerKey(toCallerOrOwn(caller));
+const keyIn =
+  ({ localUser }: RuntimeCore) =>
+  ({ caller }: ForCaller = {}) =>
+    callerKey(toCallerOrOwn(caller, localUser));
 
 /** The view on an open server. */
 export function createServerTasks(core: RuntimeCore): ServerTasks {
   const openEngine = async () => (await core.tasks.calls()).engine;
+  const keyOf = keyIn(core);
   return {
     async get(taskId, options) {
       const task = await find(await openEngine(), keyOf(options), taskId);
@@ -99,6 +103,7 @@ export function createServerTasks(core: RuntimeCore): ServerTasks {
 
 export function createServerProgress(core: RuntimeCore): ServerProgress {
   const openEngine = async () => (await core.tasks.calls()).engine;
+  const keyOf = keyIn(core);
   return {
     async progressOf(token, options) {
       const engine = await openEngine();

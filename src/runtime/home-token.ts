@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { messageOf, RuntimeError } from "../errors.ts";
 import { ensureHome, type Home } from "../paths.ts";
 import { thisProgram } from "../program/program.ts";
@@ -16,5 +17,32 @@ export function readToken(home: Home): string {
         cause,
       },
     );
+  }
+}
+
+/** The token as its file has it now; a file that is gone or cannot be read leaves the last one in force. */
+export function watchToken(home: Home): () => string {
+  let known: { readonly token: string; readonly state: string } | undefined;
+  return () => {
+    const state = stateOf(home.tokenFile);
+    if (known !== undefined && (state === undefined || state === known.state)) return known.token;
+    try {
+      const token = readToken(home);
+      // What a first reading has made is looked at before the next one.
+      known = { token, state: state ?? "" };
+    } catch (error) {
+      if (known === undefined) throw error;
+    }
+    return known?.token ?? "";
+  };
+}
+
+/** Another text for another file, and for another content of the same file. */
+function stateOf(file: string): string | undefined {
+  try {
+    const { ino, size, mtimeNs } = statSync(file, { bigint: true });
+    return `${ino} ${size} ${mtimeNs}`;
+  } catch {
+    return undefined;
   }
 }

@@ -3,6 +3,7 @@ import { availableParallelism } from "node:os";
 import path from "node:path";
 import { getHeapStatistics } from "node:v8";
 import { type Clock, systemClock } from "../clock.ts";
+import type { Caller } from "../command/caller.ts";
 import { messageOf } from "../errors.ts";
 import { type Logger, silentLog } from "../log.ts";
 import { packageFolder } from "../paths.ts";
@@ -22,6 +23,7 @@ import type { Dispatcher } from "../task/dispatcher.ts";
 import { createIsolation } from "../task/isolated/isolation.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
 import { createTasks, type Tasks } from "../task/tasks.ts";
+import { localUserIn } from "./home-id.ts";
 import { openNodeStore } from "./open-node-store.ts";
 
 export interface OpenTasksOptions {
@@ -31,6 +33,10 @@ export interface OpenTasksOptions {
   readonly store?: Store;
   /** Default: the store. */
   readonly dispatcher?: Dispatcher;
+  /** Default: who the settings say. */
+  readonly localUser?: Caller;
+  /** Default false: a caller sees the tasks of this project. True: those of all projects, for the terminal. */
+  readonly seesAllProjects?: boolean;
   /** What this process has of the variables that the project's code reads. Default: what the settings say. */
   readonly environment?: () => EnvironmentMarks;
   /** Default false. True: the runtime can be killed, for tests; each use of the store then takes one more call. */
@@ -51,6 +57,8 @@ export async function openTasks(settings: Settings | HomelessSettings, options: 
     clock,
     log,
     project,
+    localUser: options.localUser ?? localUserIn(settings),
+    seesAllProjects: options.seesAllProjects ?? false,
     environment: options.environment ?? (() => settings.environment),
     ...(settings.home === undefined
       ? { home: settings.folder, config: settings.config }
@@ -64,7 +72,10 @@ export async function openTasks(settings: Settings | HomelessSettings, options: 
     ...(settings.home !== undefined && { concurrency: settings.concurrency, worksHere: settings.worksHere }),
     ...(options.startsChildren !== false && createIsolations(clock, log)),
   });
-  return { ...tasks, createWorker: (find, load) => tasks.createWorker(...withOwnCommands(find, load)) };
+  const { createWorker } = tasks;
+  return Object.assign(tasks, {
+    createWorker: (...given: Parameters<typeof createWorker>) => createWorker(...withOwnCommands(...given)),
+  });
 }
 
 /** Adds the commands of ours that run as tasks. They are loaded with the first task that no other command is known for. */

@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "../clock.ts";
+import type { Caller } from "../command/caller.ts";
 import { type Catalog, mergeSources } from "../command/catalog.ts";
 import type { CommandSource } from "../command/source.ts";
 import type { Gateway } from "../gateway/gateway.ts";
@@ -13,7 +14,8 @@ import type { Store } from "../store/open.ts";
 import type { Dispatcher } from "../task/dispatcher.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
 import { gatewayOf } from "./gateway-of.ts";
-import { readToken } from "./home-token.ts";
+import { localUserIn } from "./home-id.ts";
+import { watchToken } from "./home-token.ts";
 import { LearnedHosts } from "./learned-hosts.ts";
 import { createHook, type Hook, openHook } from "./open-hook.ts";
 import type { OpenTasksOptions } from "./open-tasks.ts";
@@ -24,6 +26,8 @@ export interface RuntimeCore {
   readonly catalog: Catalog;
   readonly serving: Serving;
   readonly tasks: ServedTasks;
+  /** Who calls by stdio, by the home's token, or in the program around the server. */
+  readonly localUser: Caller;
   readonly clock: Clock;
   readonly log: Logger;
   /**
@@ -40,7 +44,7 @@ export interface Runtime extends RuntimeCore {
   readonly settings: Settings;
   /** The servers that stand behind it, for a person who asks; undefined where there are none. */
   readonly upstreams?: UpstreamsControl | undefined;
-  /** The home's own secret; made where there is none. */
+  /** The home's own secret, as it is now; made where there is none. */
   token(): string;
 }
 
@@ -77,9 +81,7 @@ export async function openRuntime(settings: Settings, parts: RuntimeParts = {}):
   const hook = createHook(settings, log);
   const gateway = await gatewayOf(settings, { beside: hook?.guests, clock, log });
   const catalog = await openSources(settings, { hook, gateway }, { ...parts, clock, log });
-  // Read once: a home that was moved away is not made anew for the sake of its token.
-  let known: string | undefined;
-  const token = () => (known ??= readToken(settings.home));
+  const token = watchToken(settings.home);
   const guests = gateway ?? hook?.guests;
   const facts = gateway?.factsBeside(settings);
   const isOnlyFront = gateway?.isOnlyFront ?? false;
@@ -105,7 +107,8 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
     const unknown = unknownLongTools(settings.deferral.tools, catalog);
     if (unknown !== undefined) log.warn(unknown);
   });
-  const tasks = new ServedTasks(settings, catalog, parts);
+  const localUser = localUserIn(settings);
+  const tasks = new ServedTasks(settings, catalog, { ...parts, localUser });
   const { clock } = tasks;
   const cancelLoading =
     catalog.pending.length === 0 ? () => {} : parts.clock.after(loadAllAfterMs, () => void catalog.loadAll());
@@ -145,7 +148,7 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
     serving.close();
     await killed;
   };
-  return { catalog, serving, tasks, clock, log, close, kill };
+  return { catalog, serving, tasks, localUser, clock, log, close, kill };
 }
 
 async function openSources(

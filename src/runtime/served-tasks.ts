@@ -1,5 +1,4 @@
 import { type Clock, systemClock } from "../clock.ts";
-import { localKey } from "../command/caller.ts";
 import type { Catalog } from "../command/catalog.ts";
 import { isStoreError } from "../errors.ts";
 import type { HomelessSettings, Settings } from "../settings/settings.ts";
@@ -82,7 +81,10 @@ export class ServedTasks {
     if (!(await this.#isThere())) return false;
     const { tasks } = await this.#open();
     // Nobody stays for what cannot be read.
-    return await withoutStore(() => tasks.engine.hasOwn(localKey, { statuses: liveStatuses, withCalls: true }), false);
+    return await withoutStore(
+      () => tasks.engine.hasOwn(tasks.localKey, { statuses: liveStatuses, withCalls: true }),
+      false,
+    );
   }
 
   /** How long commands take; nothing is opened for a home that has no tasks yet. */
@@ -110,7 +112,7 @@ export class ServedTasks {
     tasks.sweeper.stop();
     await worker.stop(graceMs, keepQuestions);
     const { project } = this.#settings;
-    const list = async () => (await tasks.engine.list(localKey, { project, statuses: liveStatuses })).tasks;
+    const list = async () => (await tasks.engine.list(tasks.localKey, { project, statuses: liveStatuses })).tasks;
     const live = await withoutStore(list, []);
     await this.#onClosing?.();
     await tasks.close();

@@ -39,8 +39,10 @@ export interface EngineOptions {
   readonly history: History;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Tasks of this project are ours to run. */
+  /** Tasks of this project are ours to run, and a caller sees no others. */
   readonly project: string;
+  /** Default false. True: a caller sees their tasks of all projects. */
+  readonly seesAllProjects?: boolean;
   /** What this process has of the variables that the project's code reads. */
   readonly environment?: () => EnvironmentMarks;
   readonly limits?: Limits;
@@ -289,7 +291,13 @@ export class Engine {
     const limit = filter.limit ?? maxPageSize;
     if (!Number.isInteger(limit) || limit < 1 || limit > maxPageSize)
       throw new RequestError("params", `\`limit\` must be a whole number from 1 to ${maxPageSize}.`);
-    return await this.#options.store.list({ caller }, { ...filter, limit });
+    return await this.#options.store.list({ caller }, { ...this.#visible, ...filter, limit });
+  }
+
+  /** What a caller sees of all their tasks. */
+  get #visible(): Pick<ListFilter, "project"> {
+    const { project, seesAllProjects = false } = this.#options;
+    return seesAllProjects ? {} : { project };
   }
 
   /**
@@ -360,6 +368,12 @@ export class Engine {
    * As the store has it; what has ended is told from memory when the store cannot be asked, or could not be told of it.
    */
   async #read(scope: CallerScope, taskId: string): Promise<Task | undefined> {
+    const task = await this.#readAny(scope, taskId);
+    const { project = task?.project } = this.#visible;
+    return task?.project === project ? task : undefined;
+  }
+
+  async #readAny(scope: CallerScope, taskId: string): Promise<Task | undefined> {
     const { store } = this.#options;
     const remembered = () => this.#ended.get(scope, taskId, store.now());
     try {

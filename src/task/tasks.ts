@@ -1,4 +1,5 @@
 import type { Clock } from "../clock.ts";
+import { type Caller, callerKey, localUser } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Logger } from "../log.ts";
 import { Calls } from "./calls.ts";
@@ -18,6 +19,8 @@ import { Worker } from "./worker.ts";
 /** The engine on its store, and the parts that keep it going. */
 export interface Tasks {
   readonly engine: Engine;
+  /** What the tasks of the local user are kept under. */
+  readonly localKey: string;
   readonly history: History;
   /** A worker for this project's tasks. `load` loads a command that is not loaded yet; undefined: nothing is to be loaded. */
   createWorker(
@@ -38,6 +41,10 @@ export interface TasksParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly project: string;
+  /** Default: one whom no store tells from that of another home. */
+  readonly localUser?: Caller;
+  /** See `EngineOptions`. */
+  readonly seesAllProjects?: boolean;
   readonly environment?: () => EnvironmentMarks;
   readonly home: string;
   readonly config: Readonly<Record<string, unknown>>;
@@ -68,6 +75,9 @@ export function createTasks(parts: TasksParts): Tasks {
   const engine = new Engine({ ...parts, history, ended, leaving });
   return {
     engine,
+    get localKey() {
+      return callerKey(parts.localUser ?? localUser);
+    },
     history,
     createCalls: (worker) => new Calls({ engine, worker, history, clock, log, deferral }),
     sweeper: new Sweeper({

@@ -1,8 +1,10 @@
 import { nextTurn, within } from "../clock.ts";
 import { ownArguments } from "../command/aliases.ts";
+import { isReadableKey } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import { isStoreError, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
+import { thisProgram } from "../program/program.ts";
 import { Absences } from "./absence.ts";
 import { Attempt, type QuestionAtRisk } from "./attempt.ts";
 import type { CallRequest } from "./call-request.ts";
@@ -61,6 +63,8 @@ export class Worker {
   readonly #places: WorkerPlaces;
   readonly #running = new Map<Attempt, Task>();
   readonly #absences: Absences;
+  /** IDs of tasks whose callers this version does not know. */
+  readonly #refused = new Set<string>();
   readonly #calls = new Set<HeldCall>();
   /** Tasks that are being made under this worker's claim, and begin as soon as they are there. */
   readonly #making = new Set<Promise<unknown>>();
@@ -332,7 +336,7 @@ export class Worker {
       ...(environment !== undefined && { environment: environment() }),
       worker,
       leaseMs: this.#leaseMs,
-      except: this.#absences.held(),
+      except: [...this.#absences.held(), ...this.#refused],
       shares,
     });
     if (task === undefined) {
@@ -341,10 +345,27 @@ export class Worker {
     }
     this.#isDry = false;
     failpoint("after-claim");
+    if (!isReadableKey(task.caller)) {
+      await this.#refuse(task);
+      return true;
+    }
     this.#places.serve(task.caller);
     await this.#options.load?.(task.command);
     this.#begin(task);
     return true;
+  }
+
+  /** Leaves a task of a caller that only a later version knows to that version: here it would run as somebody else's. */
+  async #refuse({ taskId, fence }: Task): Promise<void> {
+    this.#refused.add(taskId);
+    const { store, log } = this.#options;
+    await store.giveBack(
+      { taskId, fence },
+      `Waits for a worker whose version of ${thisProgram.title} knows its caller.`,
+    );
+    log.warn(
+      `The task ${taskId} is of a kind of caller that only a later version of ${thisProgram.title} knows, and is left to a worker of that version; update this one.`,
+    );
   }
 
   /**

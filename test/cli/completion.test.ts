@@ -11,7 +11,6 @@ import { answerShell } from "../../src/cli/entries/answer-shell.ts";
 import { globalFlags, helpFlag } from "../../src/cli/flags.ts";
 import type { Verb } from "../../src/cli/verb.ts";
 import { type VerbName, verbs } from "../../src/cli/verb-list.ts";
-import { localKey } from "../../src/command/caller.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
 import { openTasks } from "../../src/runtime/open-tasks.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
@@ -300,11 +299,11 @@ describe("task ids", () => {
         file: "x.ts",
         command: defineCommand({ summary: "x", run: () => ({}) }),
       };
-      return tasks.engine.create({ entry, input: {}, caller: localKey, name, reason: "test" });
+      return tasks.engine.create({ entry, input: {}, caller: tasks.localKey, name, reason: "test" });
     };
     const { task: first } = await create("first");
     const { task: second } = await create("second");
-    await tasks.engine.cancel(localKey, first.taskId, "No longer needed.");
+    await tasks.engine.cancel(tasks.localKey, first.taskId, "No longer needed.");
     await tasks.close();
     const ids = [second.taskId, first.taskId];
     const [heading, ...lines] = await zsh("tasks", "show", "");

@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { localKey } from "../../src/command/caller.ts";
+import { callerKey } from "../../src/command/caller.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { readRecord } from "../../src/daemon/record.ts";
 import { homeAt } from "../../src/paths.ts";
+import { localUserIn } from "../../src/runtime/home-id.ts";
 import { openStore } from "../../src/store/open.ts";
 import { dataOf } from "../helpers/daemon.ts";
 import { DaemonHomeHere } from "../helpers/daemon-here.ts";
@@ -87,7 +88,10 @@ test("a task of a killed daemon keeps its lease; the next daemon runs the task a
   expect(lines().filter((line) => line === "ended")).toHaveLength(1);
   const store = await openStore(killed.settings.store);
   onTestFinished(() => store.close());
-  expect(await store.get({ caller: localKey }, taskIdOf(task))).toMatchObject({ attempts: 1, crashes: 1 });
+  expect(await store.get({ caller: callerKey(localUserIn(killed.settings)) }, taskIdOf(task))).toMatchObject({
+    attempts: 1,
+    crashes: 1,
+  });
 });
 
 test("a call in flight when its daemon is killed is answered with an error", async () => {

@@ -1,4 +1,5 @@
 import { onTestFinished } from "vitest";
+import type { Caller } from "../../src/command/caller.ts";
 import type { Command } from "../../src/command/command.ts";
 import type { ClientConnection } from "../../src/mcp/request.ts";
 import type { Serving } from "../../src/mcp/serving.ts";
@@ -29,6 +30,7 @@ export interface InMemoryServer {
   readonly engine: Engine;
   readonly tasks: ServedTasks;
   readonly serving: Serving;
+  readonly localUser: Caller;
   /** Those with a handshake, as they came. */
   readonly connections: readonly ClientConnection[];
   /** Calls that were sent back with a question. */
@@ -48,7 +50,7 @@ export async function openInMemory(
 ): Promise<InMemoryServer> {
   const settings = { prompts: false, ...changed };
   const server = await openServer({ in: "memory", commands, clock, settings, ...(store !== undefined && { store }) });
-  const { tasks, serving } = server.runtime;
+  const { tasks, serving, localUser } = server.runtime;
   const connections: ClientConnection[] = [];
   const { createTasks2025 } = serving.served;
   Object.assign(serving.served, {
@@ -60,7 +62,7 @@ export async function openInMemory(
   return {
     cwd: server.cwd,
     engine: await server.engine(),
-    ...{ tasks, serving, connections },
+    ...{ tasks, serving, localUser, connections },
     parked: serving.parked,
     openPipe() {
       const { stdin, stdout, close } = server.openPipes();
@@ -73,8 +75,7 @@ export async function openInMemory(
 
 export { settled as moving, turns } from "./fake-clock.ts";
 
-/** What the local user's tasks are kept under. */
-export const local = "local";
+export { localKey as local } from "./server.ts";
 
 /** A client on a pipe to a server in this process, whose time we move; it can answer what it is asked. */
 export interface Piped {

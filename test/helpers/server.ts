@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import path from "node:path";
 import { PassThrough, type Readable, type Writable } from "node:stream";
 import { systemClock } from "../../src/clock.ts";
-import type { Caller } from "../../src/command/caller.ts";
+import { type Caller, localKeyOf } from "../../src/command/caller.ts";
 import { fixedSource } from "../../src/command/code-source.ts";
 import type { Command } from "../../src/command/command.ts";
 import type { CommandSource } from "../../src/command/source.ts";
@@ -28,6 +28,11 @@ import { killNine, type Started, startHttp, startMeanwhile } from "./meanwhile.t
 import { type Link, overHttp, overPipes, overStreams, takesTasks, WireClient, type WireOptions } from "./wire.ts";
 
 export type Transport = "stdio" | "http";
+
+/** The ID of the homes that `openServer` makes. */
+const testHomeId = "home-of-the-tests-in-this-process";
+/** What the tasks of the local user of such a home are kept under. */
+export const localKey = localKeyOf(testHomeId);
 
 /**
  * Where the server runs.
@@ -161,7 +166,7 @@ interface Places {
 export async function openServer<P extends Place>(
   options: { readonly in: P } & Places[P]["options"],
 ): Promise<Places[P]["server"]> {
-  const { home = temporaryFolder(), cwd = temporaryFolder(), config } = options;
+  const { home = writeFiles(temporaryFolder(), { "home-id": testHomeId }), cwd = temporaryFolder(), config } = options;
   if (config !== undefined) writeFiles(cwd, { "meanwhile.config.json": JSON.stringify(config) });
   return await openers[options.in]({ ...options, home, cwd });
 }
@@ -207,7 +212,13 @@ async function openLocal(options: LocalOptions & Folders, usual: Transport): Pro
   const token = () => readToken(settings.home);
   let http: ReturnType<typeof serveHttp> | undefined;
   const url = async () => {
-    const endpoint = { host: "127.0.0.1", port: 0, token: token(), allowAnonymous: settings.http.allowAnonymous };
+    const endpoint = {
+      host: "127.0.0.1",
+      port: 0,
+      token,
+      localUser: runtime.localUser,
+      allowAnonymous: settings.http.allowAnonymous,
+    };
     http ??= serveHttp({
       serving,
       clock: runtime.clock,

@@ -4,6 +4,7 @@ import { sleep } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { openPiped } from "../helpers/in-memory.ts";
+import { localKey } from "../helpers/server.ts";
 import { handleOf, resultOf } from "../helpers/wire.ts";
 
 /** It cuts a call after a minute of silence, and progress starts that minute anew. */
@@ -124,7 +125,7 @@ describe("2025-11-25", () => {
     const { error } = await request("tools/call", { name: "work_note", arguments: { n: 1 }, task });
     expect(error).toMatchObject({ code: -32602, message: expect.stringContaining("`task`") });
     expect(runs).toEqual([]);
-    expect((await engine.list("local", { withCalls: true })).tasks).toEqual([]);
+    expect((await engine.list(localKey, { withCalls: true })).tasks).toEqual([]);
     expect(client.received.filter(({ method }) => method !== undefined)).toEqual([]);
   });
 

@@ -6,6 +6,7 @@ import { FakeClock } from "../helpers/fake-clock.ts";
 import { type ForeignServer, foreign, serveForeign } from "../helpers/foreign.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { moving } from "../helpers/in-memory.ts";
+import { localKey } from "../helpers/server.ts";
 import { type Fields, handleOf, type Message, takesTasks, type WireClient } from "../helpers/wire.ts";
 
 const modern = "2026-07-28";
@@ -124,7 +125,7 @@ describe.each(kinds)("%s is asked for word for word, and its answer is the clien
     const expected = { method: request.method, params: { ...request.params, ...(_meta && { _meta }) } };
     expect(JSON.stringify(result?.inputRequests)).toBe(JSON.stringify({ user_name: expected }));
     await server.settled(client.request("tasks/update", { taskId, inputResponses: { user_name: answer } }));
-    await server.settled(server.engine.wait("local", taskId ?? ""));
+    await server.settled(server.engine.wait(localKey, taskId ?? ""));
     const { result: ended } = await server.settled(client.request("tasks/get", { taskId }));
     expect(heardIn(ended?.result)).toEqual([answer]);
   });
@@ -221,14 +222,14 @@ test("a key that comes again is numbered in front, and is never used twice", asy
   const keys: string[] = [];
   for (const answer of [filled, filled, filled, said, folders]) {
     const isNew = (task: { questions: readonly { key: string }[] }) => task.questions.length > keys.length;
-    await server.settled(server.engine.wait("local", taskId, { until: isNew }));
+    await server.settled(server.engine.wait(localKey, taskId, { until: isNew }));
     const { result } = await server.settled(client.request("tasks/get", { taskId }));
     const [key = ""] = Object.keys(result?.inputRequests);
     keys.push(key);
     await server.settled(client.request("tasks/update", { taskId, inputResponses: { [key]: answer } }));
   }
   expect(keys).toEqual(["user_name", "r2/user_name", "r3/user_name", "q4", "q5"]);
-  await server.settled(server.engine.wait("local", taskId));
+  await server.settled(server.engine.wait(localKey, taskId));
 });
 
 describe("a client without tasks that has a handle", () => {
@@ -242,7 +243,7 @@ describe("a client without tasks that has a handle", () => {
     const answers = { q1: { name: "Ada" } };
     await server.settled(client.call("task_answer", { job_id: handle.job_id, answers }));
     await server.settled(
-      server.engine.wait("local", handle.job_id, { until: ({ questions }) => questions.length === 2 }),
+      server.engine.wait(localKey, handle.job_id, { until: ({ questions }) => questions.length === 2 }),
     );
     const status = await server.settled(client.call("task_status", { job_id: handle.job_id }));
     expect(handleOf(status).questions).toMatchObject([
@@ -251,7 +252,7 @@ describe("a client without tasks that has a handle", () => {
     expect(status.content?.[0]?.text).toContain("https://example.com/in");
     const taken = await server.settled(client.call("task_answer", { job_id: handle.job_id, answers: { q2: {} } }));
     expect(taken.isError).toBe(true);
-    expect(await server.engine.answer("local", handle.job_id, { q2: { action: "accept", content: {} } })).toBe(true);
+    expect(await server.engine.answer(localKey, handle.job_id, { q2: { action: "accept", content: {} } })).toBe(true);
     const result = await server.settled(client.call("task_result", { job_id: handle.job_id }));
     expect(heardIn(result)).toEqual([filled, { action: "accept" }]);
   });
@@ -306,7 +307,7 @@ test("a task whose client is gone waits for one that can answer, in the next pro
   const before = await first.connect({ revision: modern, capabilities: { ...all, ...takesTasks } });
   const { taskId = "" } = await first.settled(before.call("asks"));
   await first.settled(before.request("tasks/update", { taskId, inputResponses: { name: filled } }));
-  await first.settled(first.engine.wait("local", taskId, { until: ({ questions }) => questions.length === 2 }));
+  await first.settled(first.engine.wait(localKey, taskId, { until: ({ questions }) => questions.length === 2 }));
   await first.close();
 
   const second = await serve(asked, { file, clock, rerun: true });

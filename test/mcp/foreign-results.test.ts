@@ -7,6 +7,7 @@ import { ProtocolError } from "../../src/errors.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { foreign, serveForeign } from "../helpers/foreign.ts";
 import { temporaryFolder } from "../helpers/home.ts";
+import { localKey } from "../helpers/server.ts";
 import { type Fields, handleOf, takesTasks } from "../helpers/wire.ts";
 
 const modern = "2026-07-28";
@@ -86,7 +87,7 @@ describe.each(["answer", "refusal"])("a foreign %s passes word for word", (kind)
     const server = await serve();
     const client = await server.connect({ revision: modern, capabilities: takesTasks });
     const { taskId } = await server.settled(client.call(`slow_${kind}`));
-    await server.settled(server.engine.wait("local", taskId ?? ""));
+    await server.settled(server.engine.wait(localKey, taskId ?? ""));
     const { result } = await server.settled(client.request("tasks/get", { taskId }));
     expect(result?.status).toBe("completed");
     expectBytes(result?.result, expected, { "meanwhile/call": { taskId } });
@@ -105,7 +106,7 @@ describe.each(["answer", "refusal"])("a foreign %s passes word for word", (kind)
     const capabilities = { experimental: { "meanwhile/jobs": {} } };
     const client = await server.connect({ revision: legacy, capabilities });
     const jobId = handleOf(await server.settled(client.call(`slow_${kind}`))).job_id;
-    await server.settled(server.engine.wait("local", jobId));
+    await server.settled(server.engine.wait(localKey, jobId));
     const told = await server.settled(client.comes("notifications/tool_result"));
     expect(told.params).toMatchObject({ job_id: jobId, result: { success: kind === "answer", passedOn: true } });
     expect(JSON.stringify(told.params?.result.data)).toBe(JSON.stringify(expected));
@@ -117,7 +118,7 @@ describe.each(["answer", "refusal"])("a foreign %s passes word for word", (kind)
     const client = await first.connect({ revision: legacy });
     const { task } = await first.settled(client.call(`their_${kind}`, {}, { task: {} }));
     const taskId = task?.taskId ?? "";
-    await first.settled(first.engine.wait("local", taskId));
+    await first.settled(first.engine.wait(localKey, taskId));
     await first.close();
     const second = await serve(file, first.clock);
     const [old, fresh] = [

@@ -5,6 +5,7 @@ import { sleep } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { moving, openInMemory, turns } from "../helpers/in-memory.ts";
+import { localKey } from "../helpers/server.ts";
 import { WireClient, type WireOptions } from "../helpers/wire.ts";
 
 // What is kept for a call, a task or a question goes with it, however long its connection or its process lives.
@@ -68,8 +69,8 @@ test("a call that was sent back with a question is forgotten when its task has e
     expect(resultType).toBe("input_required");
   }
   expect(server.parked.size).toBe(10);
-  const { tasks } = await server.engine.list("local");
-  for (const { taskId } of tasks) await server.engine.cancel("local", taskId);
+  const { tasks } = await server.engine.list(localKey);
+  for (const { taskId } of tasks) await server.engine.cancel(localKey, taskId);
   await turns();
   expect(server.parked.size).toBe(0);
   expect(clock.pendingTimers).toBeLessThan(10);

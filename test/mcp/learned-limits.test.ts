@@ -7,7 +7,7 @@ import { limitOf } from "../../src/mcp/host-limit.ts";
 import type { ClientRequest } from "../../src/mcp/request.ts";
 import { runCli } from "../helpers/cli.ts";
 import { FakeClock, pass, settled, turns } from "../helpers/fake-clock.ts";
-import { type ClientOptions, type LocalOptions, openServer, type Transport } from "../helpers/server.ts";
+import { type ClientOptions, type LocalOptions, localKey, openServer, type Transport } from "../helpers/server.ts";
 import { handleOf, type WireClient } from "../helpers/wire.ts";
 
 const revision = "2025-11-25";
@@ -105,7 +105,7 @@ test("the reason of the task names the learned limit, `hosts` lists it and `host
   await host.giveUp(10_000, 10_000, 10_000);
   const { answer } = host.client.startCall("work", {});
   const { job_id } = handleOf((await settled(host.clock, answer)).result as never);
-  const { reason } = await (await host.server.engine()).get("local", job_id);
+  const { reason } = await (await host.server.engine()).get(localKey, job_id);
   expect(reason).toBe("my-host was seen to cut calls after 10 s");
   const env = { MEANWHILE_HOME: host.home };
   const cli = (...words: string[]) => runCli(["hosts", ...words], { cwd: host.server.cwd, env });

@@ -8,7 +8,7 @@ import { type CallResult, connect, modernV2, newestV1, sdks, type TransportName 
 import { FakeClock, pass, settled, turns } from "../helpers/fake-clock.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { gate, kindOf, taskIdOf } from "../helpers/project.ts";
-import { type LocalOptions, openServer } from "../helpers/server.ts";
+import { type LocalOptions, localKey, openServer } from "../helpers/server.ts";
 import { type CallOptions, handleOf, type Result, type WireClient, type WireOptions } from "../helpers/wire.ts";
 
 const commands = path.resolve(import.meta.dirname, "../fixtures/deferral/commands");
@@ -37,7 +37,7 @@ async function open(config: object = {}, options: Partial<LocalOptions> & { in?:
     client: server.client,
     /** Waits for a promise, and advances the clock meanwhile. */
     wait: <T>(promise: Promise<T>) => settled(clock, promise),
-    reasonOf: async (taskId: string) => (await (await server.engine()).get("local", taskId)).reason,
+    reasonOf: async (taskId: string) => (await (await server.engine()).get(localKey, taskId)).reason,
   };
 }
 
@@ -377,7 +377,7 @@ test("the reasons that other rules have are in their tasks", async () => {
   for (const [tool, options, call, reason] of calls) {
     const client = await server.client(options);
     const taskId = taskIdOf(await settled(clock, client.call(tool, gate().input, call)));
-    expect((await (await server.engine()).get("local", taskId)).reason).toMatch(reason);
+    expect((await (await server.engine()).get(localKey, taskId)).reason).toMatch(reason);
   }
 });
 
@@ -424,7 +424,7 @@ describe("a result is not lost", () => {
       data: { passed: work.input.file },
     });
     expect(await reasonOf(job as string)).toBe("its client went away");
-    expect(await (await server.engine()).get("local", job as string)).toMatchObject({ attempts: 1 });
+    expect(await (await server.engine()).get(localKey, job as string)).toMatchObject({ attempts: 1 });
     expect(work.lines()).toEqual(["started", "ended"]);
   });
 

@@ -12,7 +12,6 @@ import {
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { verbs } from "../../src/cli/verb-list.ts";
-import { localKey } from "../../src/command/caller.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { openTasks } from "../../src/runtime/open-tasks.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
@@ -407,7 +406,7 @@ describe("a task that waits for a worker", () => {
     const { task } = await tasks.engine.create({
       entry,
       input: { kind: "large" },
-      caller: localKey,
+      caller: tasks.localKey,
       name: "late",
       reason: "test",
     });

@@ -1,7 +1,6 @@
 import type { FollowOptions, Progress, TaskState } from "../../client/client.ts";
 import { Detach } from "../../client/detach.ts";
 import { sleep, systemClock } from "../../clock.ts";
-import { localKey } from "../../command/caller.ts";
 import { ownCommand } from "../../diagnose/diagnose-command.ts";
 import { nameOf } from "../../diagnose/diagnosis-target.ts";
 import type { Report } from "../../diagnose/report/report.ts";
@@ -54,7 +53,7 @@ export async function startDiagnosis(typed: TypedDiagnosis, options: StartOption
     };
     const reason = `asked for with --${isDetached ? "detach" : "async"}`;
     const origin = { door: "terminal", folder: terminal.folder } as const;
-    const asked = { entry, input, caller: localKey, origin, name: "diagnose", reason };
+    const asked = { entry, input, caller: tasks.localKey, origin, name: "diagnose", reason };
     const { task } = await tasks.engine.create({ ...asked, ...(ttlMs !== undefined && { ttlMs }) });
     if (!isDetached)
       return await follow(task, tasks, { ...options, revive, endpoint: nameOf(target), isQuiet: typed.isQuiet });
@@ -75,7 +74,7 @@ interface TakeUpOptions {
 /** Takes up a diagnosis by its id, whoever started it. */
 export async function followDiagnosis(taskId: string, options: TakeUpOptions): Promise<Report | undefined> {
   return await withTasks(options.context, async (tasks, revive) => {
-    const task = await tasks.engine.get(localKey, taskId);
+    const task = await tasks.engine.get(tasks.localKey, taskId);
     if (!/^diagnose(_tools)?$/.test(task.command))
       throw new CommandError(
         `The task ${clean(taskId)} is no diagnosis but ${task.command}; ${thisProgram.name} tasks result ${clean(taskId)} prints what it gave.`,
@@ -104,7 +103,7 @@ async function withTasks<T>(
   // Nothing of the folder we are in is needed, and nothing of it is run, unless it is what is diagnosed.
   const flags = { scope: "pack" } as const;
   const settings = await loadSettings({ cwd: context.cwd, env: context.env, flags });
-  const tasks = await openTasks(settings);
+  const tasks = await openTasks(settings, { seesAllProjects: true });
   tasks.sweeper.start();
   try {
     // The work is done by a process of its own from the first moment, so that this terminal may be closed at any other.
@@ -159,7 +158,7 @@ async function poll(
   options: FollowOptions & { revive: (task: Task) => void; pollMs: number },
 ): Promise<EndedTask> {
   const { signal, onTask, onPoll, onProgress, revive, pollMs } = options;
-  const ended = engine.wait(localKey, task.taskId, { ...(signal !== undefined && { signal }), onTask: revive });
+  const ended = engine.wait(task.caller, task.taskId, { ...(signal !== undefined && { signal }), onTask: revive });
   ended.catch(() => undefined);
   try {
     let current = task;
@@ -169,10 +168,10 @@ async function poll(
       if (isTerminal(current)) return current as EndedTask;
       await Promise.race([ended, sleep(systemClock, pollMs, signal)]);
       onPoll?.();
-      current = await engine.get(localKey, task.taskId);
+      current = await engine.get(task.caller, task.taskId);
     }
   } catch (error) {
-    if (signal?.aborted === true && !(signal.reason instanceof Detach)) await engine.cancel(localKey, task.taskId);
+    if (signal?.aborted === true && !(signal.reason instanceof Detach)) await engine.cancel(task.caller, task.taskId);
     throw error;
   }
 }

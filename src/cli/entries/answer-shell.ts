@@ -10,7 +10,7 @@ import type { ProjectFlags } from "../../project/project.ts";
 import { findForTerminal, findServed, findUpstreamTools } from "../../project/project-commands.ts";
 import { StoredCatalog } from "../../project/stored-catalog.ts";
 import { readSettings, type Settings } from "../../settings/settings.ts";
-import { openStore, storeExists } from "../../store/open.ts";
+import { storeExists } from "../../store/open.ts";
 import type { TaskStatus } from "../../task/task.ts";
 import { type CompletionFacts, completeLine } from "../completion/complete-line.ts";
 import type { Completed } from "../completion/grammar.ts";
@@ -134,18 +134,25 @@ function toProject(
       const wrapped = [...readRecords(home).values()].flatMap(({ wraps = [] }) => wraps);
       return [...new Set([...Object.keys(upstreams), ...wrapped])];
     },
-    findTasks: async (flags, statuses) => await findTasks(open(flags).settings.store, statuses),
+    findTasks: async (flags, statuses) => await findTasks(open(flags).settings, statuses),
   };
 }
 
 /** A look at the tasks makes no store. */
-async function findTasks(place: string, statuses: readonly TaskStatus[] | undefined): Promise<readonly Suggestion[]> {
-  if (!(await storeExists(place))) return [];
-  const { localKey } = await import("../../command/caller.ts");
-  const store = await openStore(place);
+async function findTasks(
+  settings: Settings,
+  statuses: readonly TaskStatus[] | undefined,
+): Promise<readonly Suggestion[]> {
+  if (!(await storeExists(settings.store))) return [];
+  const [{ callerKey }, { localUserIn }, { openNodeStore }] = await Promise.all([
+    import("../../command/caller.ts"),
+    import("../../runtime/home-id.ts"),
+    import("../../runtime/open-node-store.ts"),
+  ]);
+  const store = await openNodeStore(settings, {});
   try {
     const { tasks } = await store.list(
-      { caller: localKey },
+      { caller: callerKey(localUserIn(settings)) },
       { limit: maxTasks, ...(statuses !== undefined && { statuses }) },
     );
     const known = tasks.map(({ taskId, status, command, statusMessage }) => ({

@@ -1,5 +1,4 @@
 import { sleep, systemClock } from "../../clock.ts";
-import { localKey } from "../../command/caller.ts";
 import { mergeSources } from "../../command/catalog.ts";
 import { guardBuiltins } from "../../command/guard-builtins.ts";
 import { watchLoop } from "../../command/loop-watch.ts";
@@ -22,7 +21,7 @@ const retryCheckMs = 500;
 
 /** Tasks that wait for their next attempt keep the worker; a moment passes before it looks again. */
 async function hasRetries(tasks: Tasks): Promise<boolean> {
-  const isLeft = await tasks.engine.hasOwn(localKey, { statuses: ["queued"] });
+  const isLeft = await tasks.engine.hasOwn(tasks.localKey, { statuses: ["queued"] });
   if (isLeft) await sleep(systemClock, retryCheckMs);
   return isLeft;
 }

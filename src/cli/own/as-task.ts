@@ -1,5 +1,4 @@
 import { formatDuration, systemClock } from "../../clock.ts";
-import { localKey } from "../../command/caller.ts";
 import type { CatalogEntry } from "../../command/catalog.ts";
 import { servedName } from "../../command/names.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
@@ -30,7 +29,7 @@ export async function runAsTask(
     const { task, isJoined, interrupted } = await tasks.engine.create({
       entry,
       input,
-      caller: localKey,
+      caller: tasks.localKey,
       origin: { door: "terminal", folder: terminal.folder },
       name: entry.path.join(" "),
       reason: `asked for with --${typed.asTask === "detach" ? "detach" : "async"}`,
@@ -84,10 +83,10 @@ interface Following {
 async function confirm(task: Task, tasks: Tasks): Promise<void> {
   const isAsking = (current: Task) =>
     isTerminal(current) || openQuestions(current).some((question) => question.isConfirmation);
-  const asking = await tasks.engine.wait(localKey, task.taskId, { until: isAsking });
+  const asking = await tasks.engine.wait(task.caller, task.taskId, { until: isAsking });
   const question = openQuestions(asking).find(({ isConfirmation }) => isConfirmation);
   if (question !== undefined && !isTerminal(asking))
-    await tasks.engine.answer(localKey, task.taskId, {
+    await tasks.engine.answer(task.caller, task.taskId, {
       [question.key]: { action: "accept", content: { confirm: true } },
     });
 }

@@ -1,4 +1,3 @@
-import { localKey } from "../../command/caller.ts";
 import { isForPerson } from "../../command/foreign-question.ts";
 import { Cancelled, Exit, type ExitCode } from "../../errors.ts";
 import { thisProgram } from "../../program/program.ts";
@@ -37,7 +36,7 @@ export async function followTask(task: Task, options: FollowedTask): Promise<Exi
       wayToAnswer: (taskId) => `${thisProgram.name} tasks answer ${taskId}`,
       isWatching,
     },
-    (screen, signal) => waitForEnd(task.taskId, options, { screen, signal }),
+    (screen, signal) => waitForEnd(task, options, { screen, signal }),
   );
   return ended === leftAlone ? Exit.Ok : await printResult(ended, options);
 }
@@ -45,7 +44,7 @@ export async function followTask(task: Task, options: FollowedTask): Promise<Exi
 const nothingYet = { total: undefined, message: undefined, percentage: undefined, context: undefined };
 
 async function waitForEnd(
-  taskId: string,
+  { caller, taskId }: Task,
   options: FollowedTask,
   { screen, signal }: { readonly screen: WorkScreen; readonly signal: AbortSignal },
 ): Promise<EndedTask> {
@@ -58,20 +57,20 @@ async function waitForEnd(
     for (const question of isTerminal(current) ? [] : openQuestions(current).filter(isForPerson)) {
       if (asked.has(question.key)) continue;
       asked.add(question.key);
-      void answerQuestion(taskId, question, options, screen);
+      void answerQuestion(current, question, options, screen);
     }
   };
   try {
-    return (await engine.wait(localKey, taskId, { signal, onTask })) as EndedTask;
+    return (await engine.wait(caller, taskId, { signal, onTask })) as EndedTask;
   } catch (error) {
     if (!(signal.reason instanceof Cancelled)) throw error;
-    await engine.cancel(localKey, taskId);
-    return (await engine.wait(localKey, taskId)) as EndedTask;
+    await engine.cancel(caller, taskId);
+    return (await engine.wait(caller, taskId)) as EndedTask;
   }
 }
 
 async function answerQuestion(
-  taskId: string,
+  { caller, taskId }: Task,
   question: TaskQuestion,
   { engine, terminal, isConfirmed }: FollowedTask,
   screen: WorkScreen,
@@ -82,7 +81,7 @@ async function answerQuestion(
     return;
   }
   const answer = isGiven ? ({ action: "accept", content: { confirm: true } } as const) : await screen.ask(question);
-  if (answer !== undefined) await engine.answer(localKey, taskId, { [question.key]: answer });
+  if (answer !== undefined) await engine.answer(caller, taskId, { [question.key]: answer });
 }
 
 /** Prints how a task ended, the way the command itself would have. */

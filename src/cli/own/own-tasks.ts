@@ -1,5 +1,4 @@
 import { type Clock, sleep, systemClock } from "../../clock.ts";
-import { localKey } from "../../command/caller.ts";
 import type { Answer } from "../../command/context.ts";
 import { isForPerson } from "../../command/foreign-question.ts";
 import { CommandError, Exit, type ExitCode, isStoreError, UsageError } from "../../errors.ts";
@@ -46,7 +45,7 @@ export async function runOwnTasks(name: keyof typeof subverbs, call: TypedVerb):
   const { cwd, env } = call.context;
   const { settings } = readSettings({ cwd, env, flags: call.flags });
   const pack = readSettings({ cwd, env, flags: packAlone }).settings;
-  const tasks = await openTasks(settings);
+  const tasks = await openTasks(settings, { seesAllProjects: true });
   const revive = toRevive({ call, settings, pack });
   try {
     await tasks.sweeper.interruptDead();
@@ -107,7 +106,7 @@ async function list({ tasks, terminal, options }: OwnTasks): Promise<ExitCode> {
     throw new UsageError("--live and --status exclude each other; --live is every task that has not ended.");
   const statuses = typeof options.status === "string" ? toStatuses(options.status) : isLive ? liveStatuses : undefined;
   const limit = options.limit === undefined ? 20 : Number(options.limit);
-  const page = await tasks.engine.list(localKey, {
+  const page = await tasks.engine.list(tasks.localKey, {
     limit,
     ...(statuses && { statuses }),
     withCalls: isLive,
@@ -132,12 +131,12 @@ function toStatuses(text: string): TaskStatus[] {
 async function find({ tasks, operands }: OwnTasks): Promise<Task> {
   const wanted = operands[0] ?? "";
   if (wanted.length < 36 && /^[0-9a-f-]{4,}$/.test(wanted)) {
-    const { tasks: newest } = await tasks.engine.list(localKey, { withCalls: true });
+    const { tasks: newest } = await tasks.engine.list(tasks.localKey, { withCalls: true });
     const fits = newest.filter((task) => task.taskId.startsWith(wanted));
     if (fits.length > 1) throw new UsageError(`${fits.length} tasks begin with ${wanted}; type more of the id.`);
-    if (fits[0] !== undefined) return await tasks.engine.get(localKey, fits[0].taskId);
+    if (fits[0] !== undefined) return await tasks.engine.get(tasks.localKey, fits[0].taskId);
   }
-  return await tasks.engine.get(localKey, wanted);
+  return await tasks.engine.get(tasks.localKey, wanted);
 }
 
 async function show(context: OwnTasks): Promise<ExitCode> {
@@ -152,12 +151,12 @@ async function progress({ tasks, terminal, options, operands }: OwnTasks): Promi
   const [token] = operands;
   const format = options.json === true ? "json" : "yaml";
   if (token === undefined) {
-    const all = await listTokens(tasks.engine, localKey, tasks.engine.now());
+    const all = await listTokens(tasks.engine, tasks.localKey, tasks.engine.now());
     if (options.json === true) terminal.print(await formatData({ data: all }, "json"));
     else terminal.print(all.length === 0 ? "Nothing that runs has a progress token.\n" : tokenTable(all));
     return Exit.Ok;
   }
-  const answer = await progressOfToken(tasks.engine, localKey, { token, now: tasks.engine.now() });
+  const answer = await progressOfToken(tasks.engine, tasks.localKey, { token, now: tasks.engine.now() });
   if (!answer.ok)
     throw new CommandError(
       `${answer.message}${answer.error === "timeout" ? "" : ` \`${thisProgram.name} tasks progress\` lists those there are.`}`,
@@ -176,14 +175,18 @@ async function result(context: OwnTasks): Promise<ExitCode> {
   const found = await find(context);
   if (options.wait === true) tasks.sweeper.start();
   const task =
-    options.wait === true ? await tasks.engine.wait(localKey, found.taskId, { onTask: context.revive }) : found;
+    options.wait === true ? await tasks.engine.wait(tasks.localKey, found.taskId, { onTask: context.revive }) : found;
   if (!isTerminal(task)) throw new CommandError(`It has not ended yet (${task.status}); --wait waits for it.`);
   return await printResult(task, { terminal, isQuiet: true, format: options.json === true ? "json" : "plain" });
 }
 
 async function cancel(context: OwnTasks): Promise<ExitCode> {
   const task = await find(context);
-  const isCancelled = await context.tasks.engine.cancel(localKey, task.taskId, "Cancelled in the terminal.");
+  const isCancelled = await context.tasks.engine.cancel(
+    context.tasks.localKey,
+    task.taskId,
+    "Cancelled in the terminal.",
+  );
   const { green } = context.terminal.colors;
   if (!isCancelled) throw new CommandError(`It has ended already (${task.status}), so there is nothing to cancel.`);
   context.terminal.say(`${green("✓")} Cancelled ${task.command}\n`);
@@ -246,15 +249,15 @@ async function answer(context: OwnTasks): Promise<ExitCode> {
     sayStillOpen(context, { until, answerWords: `${thisProgram.name} tasks answer ${task.taskId}` });
     return Exit.Cancelled;
   }
-  if (!(await tasks.engine.answer(localKey, task.taskId, { [question.key]: given })))
+  if (!(await tasks.engine.answer(tasks.localKey, task.taskId, { [question.key]: given })))
     throw new CommandError("Somebody else has answered it by now.");
-  context.revive(await tasks.engine.get(localKey, task.taskId));
+  context.revive(await tasks.engine.get(tasks.localKey, task.taskId));
   terminal.say(`${terminal.colors.green("✓")} ${verbOf(given)} «${clean(question.message)}»\n`);
   return Exit.Ok;
 }
 
 async function prune({ tasks, terminal }: OwnTasks): Promise<ExitCode> {
-  const count = await tasks.engine.prune(localKey);
+  const count = await tasks.engine.prune(tasks.localKey);
   terminal.say(`${terminal.colors.green("✓")} Forgot ${count} ended task${count === 1 ? "" : "s"}\n`);
   return Exit.Ok;
 }
@@ -283,7 +286,7 @@ async function watchAll({ tasks, terminal, clock }: OwnTasks): Promise<ExitCode>
   let drawn = 0;
   try {
     while (!stop.signal.aborted) {
-      const { tasks: page } = await tasks.engine.list(localKey, { limit: 20 });
+      const { tasks: page } = await tasks.engine.list(tasks.localKey, { limit: 20 });
       if (terminal.isLive) drawn = redraw(page, drawn, terminal, tasks.engine.now());
       else {
         for (const task of page.filter((item) => seen.get(item.taskId) !== item.version))

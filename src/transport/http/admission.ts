@@ -1,6 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { anonymous, type Caller, localUser } from "../../command/caller.ts";
+import { anonymous, type Caller } from "../../command/caller.ts";
 import { thisProgram } from "../../program/program.ts";
 import type { DoorRequest, NodeRequest } from "./door-request.ts";
 import type { HttpOptions } from "./http-door.ts";
@@ -11,12 +11,10 @@ import { HttpRefusal } from "./http-refusal.ts";
 /** The names of this machine that a Host or Origin header may have. */
 const ownNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-export interface Admission extends Pick<HttpOptions, "allowAnonymous" | "identify"> {
-  readonly token: Buffer;
-}
+export type Admission = Pick<HttpOptions, "token" | "localUser" | "allowAnonymous" | "identify">;
 
 /** Who asks; throws what somebody is refused with who may not come in. */
-export function callerOf(request: NodeRequest, { token, allowAnonymous, identify }: Admission): Caller {
+export function callerOf(request: NodeRequest, { token, localUser, allowAnonymous, identify }: Admission): Caller {
   const known = identify?.(request.original);
   if (known !== undefined) return known;
   if (hasTokenInUrl(request.original))
@@ -30,7 +28,7 @@ export function callerOf(request: NodeRequest, { token, allowAnonymous, identify
   }
   const given = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
   if (given === undefined) throw new HttpRefusal(401, `The Authorization header holds no bearer token; ${cure()}.`);
-  if (!isSameSecret(Buffer.from(given), token))
+  if (!isSameSecret(Buffer.from(given), Buffer.from(token())))
     throw new HttpRefusal(401, `The bearer token is not this home's; ${cure()}.`);
   return localUser;
 }

@@ -16,8 +16,9 @@ export interface HttpOptions {
   readonly serving: Serving;
   readonly host: string;
   readonly port: number;
-  /** The home's token: who sends it is the local user. */
-  readonly token: string;
+  /** The home's token, as it is now: who sends it is the local user. */
+  readonly token: () => string;
+  readonly localUser: Caller;
   /** Lets in who sends no token, as `anonymous`. */
   readonly allowAnonymous: boolean;
   /** False when one more connection would leave too few file descriptors for the work itself. */
@@ -98,7 +99,7 @@ class OwnDoor {
   constructor(options: HttpOptions) {
     this.#options = options;
     this.#endpoint = new Endpoint(options);
-    this.#admission = { ...options, token: Buffer.from(options.token) };
+    this.#admission = options;
   }
 
   /** Somebody has connected. */

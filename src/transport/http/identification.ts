@@ -27,10 +27,12 @@ export type Identification = (request: DoorRequest, known: Caller | undefined) =
 
 interface IdentificationOptions {
   readonly identify?: Identify | undefined;
+  readonly localUser: Caller;
   readonly log: Logger;
 }
 
-export function createIdentification({ identify, log }: IdentificationOptions): Identification {
+export function createIdentification({ identify, localUser, log }: IdentificationOptions): Identification {
+  const checkCaller = (found: unknown) => toCaller(found, localUser);
   const fail = (error: unknown): never => {
     if (error instanceof HttpRefusal) throw error;
     log.error("`identify` failed", { error });
@@ -53,11 +55,12 @@ export function createIdentification({ identify, log }: IdentificationOptions): 
 }
 
 /** What is no caller must not become one that others are taken for. */
-function checkCaller(found: unknown): Caller {
+function toCaller(found: unknown, localUser: Caller): Caller {
   if (found === undefined || found === null)
     throw new HttpRefusal(401, "This server wants to know who calls; send the credential that it asks for.");
   const { kind, issuer, client, subject } = isObject(found) ? found : {};
-  if (kind === "local" || kind === "anonymous") return { kind };
+  if (kind === "local") return localUser;
+  if (kind === "anonymous") return anonymous;
   if (kind === "token" && [issuer, client, subject].every((part) => typeof part === "string")) return found as Caller;
   throw new TypeError(
     'A caller is { kind: "token", issuer, client, subject }, all of them texts, or one of kind "local" or "anonymous".',

@@ -18,6 +18,8 @@ export interface HttpMountOptions {
   readonly serving: Serving;
   /** Who calls; undefined refuses the request. Without it everybody is `anonymous`. */
   readonly identify?: Identify | undefined;
+  /** Who a caller of the kind "local" is. */
+  readonly localUser: Caller;
   /** The address that clients know, where it is not this machine's own: its host may stand in Host and Origin. */
   readonly publicUrl?: string | undefined;
   readonly clock: Clock;

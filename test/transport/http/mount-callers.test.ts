@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Caller } from "../../../src/command/caller.ts";
+import { type Caller, localUser } from "../../../src/command/caller.ts";
 import { silentLog } from "../../../src/log.ts";
 import type { CallerRequest, Identify } from "../../../src/transport/http/identification.ts";
 import { createHttpMount } from "../../../src/transport/http/mount.ts";
@@ -86,7 +86,7 @@ describe("whose page and which name", () => {
     async (given) => {
       const { clock } = await openMounted();
       const serving = {} as Parameters<typeof createHttpMount>[0]["serving"];
-      expect(() => createHttpMount({ serving, clock, log: silentLog, publicUrl: given })).toThrow(
+      expect(() => createHttpMount({ serving, localUser, clock, log: silentLog, publicUrl: given })).toThrow(
         new TypeError(
           `\`publicUrl\` must be the http or https address that clients know, e.g. https://example.com/mcp; it is ${JSON.stringify(given)}.`,
         ),
