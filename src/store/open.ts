@@ -10,6 +10,7 @@ import type { SharedState } from "../task/shared-state.ts";
 import type { TaskStore } from "../task/store.ts";
 import { isPostgresUrl, parseAddress } from "./postgres/address.ts";
 import type { PostgresStore } from "./postgres/postgres-store.ts";
+import type { LocalOwner } from "./sqlite/local-rows.ts";
 
 /**
  * Which store there is, and how to get at it. A store is named by one word, the setting `store`; that it is the path of
@@ -33,13 +34,18 @@ export interface StoreOptions {
   readonly isPatient?: boolean;
   /** How many connections this process opens to a database's server at most, beside the pool. Default: the store's own. */
   readonly besidePool?: number;
+  /**
+   * The local user whose own the store is, where it is the file of a home or of an embedded server: their rows of the
+   * versions before, which kept every local user as `local`, are theirs.
+   */
+  readonly owner?: (() => LocalOwner) | undefined;
 }
 
 const goneCheckMs = 1_000;
 
 /** Opens a store; makes it, for its user alone, when it is missing. */
 export async function openStore(store: string, options: StoreOptions = {}): Promise<Store> {
-  const { clock = systemClock, log = silentLog, isPatient = false, besidePool } = options;
+  const { clock = systemClock, log = silentLog, isPatient = false, besidePool, owner } = options;
   if (store === memoryStore) {
     const { MemoryStore } = await import("./memory-store.ts");
     return new MemoryStore(clock);
@@ -51,7 +57,7 @@ export async function openStore(store: string, options: StoreOptions = {}): Prom
   }
   refuseOtherUrl(store);
   const { SqliteStore } = await import("./sqlite/sqlite-store.ts");
-  const opened = new SqliteStore(store, clock, log);
+  const opened = new SqliteStore(store, clock, log, owner);
   if (!isPatient) opened.open();
   return opened;
 }

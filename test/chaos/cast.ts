@@ -62,7 +62,7 @@ export async function openStage(folder: string): Promise<{
   const create = async (kind: Kind, input: object) => {
     const entry = entryOf(kind);
     if (entry === undefined) throw new Error(`There is no command ${kind}.`);
-    return (await engine.create({ entry, input, caller: "ada", reason: "test", isNew: true })).task;
+    return (await engine.create({ entry, input, caller: "local:ada", reason: "test", isNew: true })).task;
   };
   return { store, engine, create };
 }

@@ -27,12 +27,15 @@ test("a process that was stopped for longer than a lease keeps the tasks that no
     for (const kind of ["safe", "unsafe"] as const)
       tasks.push(await create(kind, { key: `${kind}-${round}`, ms: 500 }));
     for (const { taskId } of tasks)
-      await vi.waitFor(async () => expect(await engine.get("ada", taskId)).toMatchObject({ status: "working" }), guard);
+      await vi.waitFor(
+        async () => expect(await engine.get("local:ada", taskId)).toMatchObject({ status: "working" }),
+        guard,
+      );
     worker.kill("SIGSTOP");
     await wait(4 * leaseMs);
     worker.kill("SIGCONT");
     for (const { taskId } of tasks)
-      expect(await engine.wait("ada", taskId)).toMatchObject({ status: "completed", fence: 1, crashes: 0 });
+      expect(await engine.wait("local:ada", taskId)).toMatchObject({ status: "completed", fence: 1, crashes: 0 });
   }
 });
 

@@ -59,9 +59,10 @@ export async function openNodes(leaseMs: number): Promise<Nodes> {
     async create(kind, key, ms) {
       const entry = entryOf(kind);
       if (entry === undefined) throw new Error(`There is no command ${kind}.`);
-      return (await engine.create({ entry, input: { key, ms }, caller: "ada", reason: "test", isNew: true })).task;
+      return (await engine.create({ entry, input: { key, ms }, caller: "local:ada", reason: "test", isNew: true }))
+        .task;
     },
-    read: ({ taskId }) => engine.get("ada", taskId),
+    read: ({ taskId }) => engine.get("local:ada", taskId),
     runsOf: (key) => readLines<RunLine>(path.join(folder, "runs.jsonl")).filter((line) => line.key === key),
     crashServer: () => void process.kill(server.pid, "SIGUSR2"),
     async close() {

@@ -110,7 +110,12 @@ function nextIntent(count: number): Intent {
   const kind = random() < 0.02 ? "isolated" : pick(random, kinds);
   // Some outlast their lease.
   const ms = random() < 0.2 ? 500 + random() * 1_000 : 20 + random() * 250;
-  return { key: `${name}-${seed}-${count}`, kind, caller: pick(random, ["ada", "bob", "cleo"]), ms: Math.round(ms) };
+  return {
+    key: `${name}-${seed}-${count}`,
+    kind,
+    caller: pick(random, ["local:ada", "local:bob", "cleo"]),
+    ms: Math.round(ms),
+  };
 }
 
 function readIntent(): Intent | undefined {

@@ -15,7 +15,7 @@ import { openEngine } from "../helpers/engine.ts";
 import { FakeClock, settled } from "../helpers/fake-clock.ts";
 import { moving, turns } from "../helpers/in-memory.ts";
 
-const caller = "ada";
+const caller = "local:ada";
 const hard = (seconds: number): HostLimit => ({ limitMs: seconds * 1000, isExtended: false });
 const idle = (seconds: number): HostLimit => ({ limitMs: seconds * 1000, isExtended: true });
 const waits: HostLimit = { limitMs: undefined, isExtended: false };
@@ -769,7 +769,7 @@ describe("never twice", () => {
     for (const [command, more] of [
       [held(), { isNew: true }],
       [held({ input: z.object({ a: z.number().optional() }) }), { input: { a: 1 } }],
-      [held(), { caller: "bob" }],
+      [held(), { caller: "local:bob" }],
       [held({ effects: "read" }), {}],
       [held({ dedupe: false }), {}],
     ] as const) {
@@ -1121,7 +1121,7 @@ describe("a caller has a bounded number of calls running", () => {
       message: tooMany,
     });
     expect(await rows()).toEqual([]);
-    const others = await start(door(), { isNew: true, caller: "bob" });
+    const others = await start(door(), { isNew: true, caller: "local:bob" });
     expect(runs).toHaveLength(most + 1);
     for (const run of runs) run.end();
     await turns();

@@ -41,7 +41,7 @@ function setUp(options: Partial<WorkerOptions> = {}, store = new MemoryStore(new
     claims,
     ends,
     request,
-    make: (caller = "ada") => createHere({ engine, worker }, request(caller), false),
+    make: (caller = "local:ada") => createHere({ engine, worker }, request(caller), false),
   };
 }
 
@@ -60,12 +60,12 @@ test("where it has none, a task waits in the queue until one is free", async () 
   const { worker, make, ends, engine } = setUp({ concurrency: 1 });
   worker.start();
   await turns();
-  const made = [await make("ada"), await make("bob"), await make("eve")];
+  const made = [await make("local:ada"), await make("local:bob"), await make("local:eve")];
   // Who holds none may have one more, until there are twice as many.
   expect(made.map(({ task }) => task.status)).toEqual(["working", "working", "queued"]);
   ends[0]?.();
   await turns(20);
-  expect(await engine.get("eve", made[2]?.task.taskId)).toMatchObject({ status: "working" });
+  expect(await engine.get("local:eve", made[2]?.task.taskId)).toMatchObject({ status: "working" });
 });
 
 /** A worker that has heard of bob's task, which was made elsewhere, and is about to look. */
@@ -80,29 +80,29 @@ async function setUpWithQueue(concurrency: number) {
   const parts = setUp({ dispatcher: new Gated(store), concurrency }, store);
   parts.worker.start();
   await turns();
-  await parts.make("eve");
+  await parts.make("local:eve");
   await turns();
   const { promise, resolve } = Promise.withResolvers<void>();
   gate = promise;
-  await parts.engine.create(parts.request("bob"));
+  await parts.engine.create(parts.request("local:bob"));
   return { ...parts, look: resolve };
 }
 
 test("nobody jumps a queue of which the worker has heard and that it has not looked at yet, where places are few", async () => {
   const { make, engine, look } = await setUpWithQueue(2);
-  const { task } = await make("ada");
+  const { task } = await make("local:ada");
   expect(task.status).toBe("queued");
   look();
   await turns(20);
-  expect(await engine.get("ada", task.taskId)).toMatchObject({ status: "working" });
+  expect(await engine.get("local:ada", task.taskId)).toMatchObject({ status: "working" });
 });
 
 test("while more than half of the places are free, a task begins at once whatever is queued: there is room for that too", async () => {
   const { make, engine, look } = await setUpWithQueue(3);
-  expect((await make("ada")).task.status).toBe("working");
+  expect((await make("local:ada")).task.status).toBe("working");
   look();
   await turns(20);
-  expect((await engine.list("bob")).tasks).toMatchObject([{ status: "working" }]);
+  expect((await engine.list("local:bob")).tasks).toMatchObject([{ status: "working" }]);
 });
 
 test("a place that was kept for a task that is refused is free again", async () => {
@@ -110,7 +110,7 @@ test("a place that was kept for a task that is refused is free again", async () 
   worker.start();
   await turns();
   const free = () => {
-    const places = Array.from({ length: 10 }, () => worker.keepPlace({ caller: "ada", isEndless: false }));
+    const places = Array.from({ length: 10 }, () => worker.keepPlace({ caller: "local:ada", isEndless: false }));
     for (const place of places) place?.giveBack();
     return places.filter((place) => place !== undefined).length;
   };
@@ -125,7 +125,7 @@ test("a worker that takes no work claims nothing, and what is called there waits
   const { engine, worker, request, make, ends } = setUp({ worksHere: false });
   worker.start();
   const made = await make();
-  const { task } = await createOnRecord({ engine, worker }, request("bob"));
+  const { task } = await createOnRecord({ engine, worker }, request("local:bob"));
   await turns();
   expect([made.task.status, task.status, ends.length]).toEqual(["queued", "queued", 0]);
 });
@@ -150,7 +150,7 @@ test("who stops while a task is being made waits for it, and for its run", async
   expect(isStopped, "while it runs").toBe(false);
   for (const end of ends) end();
   await stopped;
-  expect(await engine.get("ada", task.taskId)).toMatchObject({ status: "completed" });
+  expect(await engine.get("local:ada", task.taskId)).toMatchObject({ status: "completed" });
 });
 
 test("a worker all of whose places are taken says that it has no room, and that it has some when one is free", async () => {
@@ -164,9 +164,9 @@ test("a worker all of whose places are taken says that it has no room, and that 
   const { worker, make, ends } = setUp({ concurrency: 1, dispatcher: new Heard(store) }, store);
   worker.start();
   await turns();
-  await make("ada");
+  await make("local:ada");
   // Somebody waits behind it, so that the worker looks again.
-  await make("bob");
+  await make("local:bob");
   await turns(20);
   for (const end of ends) end();
   await turns(20);

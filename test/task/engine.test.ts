@@ -34,7 +34,7 @@ describe.each([
 
   const entryOf = (command: Command) => ({ command, toolName: "do_it", path: ["do", "it"], file: "x.ts" });
   const create = (command: Command, input: unknown = {}, more: object = {}) =>
-    engine.create({ entry: entryOf(command), input, caller: "ada", reason: "test", ...more });
+    engine.create({ entry: entryOf(command), input, caller: "local:ada", reason: "test", ...more });
   const workerFor = (command: Command | undefined, more: Partial<WorkerOptions> = {}) =>
     new Worker({
       ...workerFacts(store, systemClock),
@@ -43,7 +43,7 @@ describe.each([
       worker: `w${Math.random()}`,
       ...more,
     });
-  const get = (task: Task) => engine.get("ada", task.taskId);
+  const get = (task: Task) => engine.get("local:ada", task.taskId);
   const add = defineCommand({
     summary: "x",
     input: z.object({ a: z.number(), b: z.number().default(1) }),
@@ -63,7 +63,7 @@ describe.each([
 
   test("wrong arguments make no task and name the field", async () => {
     await expect(create(add, { a: "x" })).rejects.toThrow("Invalid argument for do_it: `a`");
-    expect((await engine.list("ada")).tasks).toEqual([]);
+    expect((await engine.list("local:ada")).tasks).toEqual([]);
   });
 
   test.each([[0], [-1], [1.5], [2 ** 53], [Number.POSITIVE_INFINITY], ["5"], [null]])(
@@ -72,7 +72,7 @@ describe.each([
       await expect(create(add, { a: 1 }, { ttlMs })).rejects.toThrow(
         "`ttl` must be a positive whole number of milliseconds.",
       );
-      expect((await engine.list("ada")).tasks).toEqual([]);
+      expect((await engine.list("local:ada")).tasks).toEqual([]);
     },
   );
 
@@ -85,8 +85,8 @@ describe.each([
     "the id %s is unknown, in the same words as a foreign one",
     async (taskId) => {
       const { task } = await create(add, { a: 1 });
-      const foreign = await engine.get("bob", task.taskId).catch((error: Error) => error.message);
-      await expect(engine.get("ada", taskId)).rejects.toThrow(foreign as string);
+      const foreign = await engine.get("local:bob", task.taskId).catch((error: Error) => error.message);
+      await expect(engine.get("local:ada", taskId)).rejects.toThrow(foreign as string);
     },
   );
 
@@ -94,7 +94,7 @@ describe.each([
     const { task } = await create(add, { a: 1, b: 2 });
     expect(await create(add, { b: 2, a: 1 })).toMatchObject({ isJoined: true, task: { taskId: task.taskId } });
     expect((await create(add, { a: 1, b: 2 }, { isNew: true })).isJoined).toBe(false);
-    expect((await create(add, { a: 1, b: 2 }, { caller: "bob" })).isJoined).toBe(false);
+    expect((await create(add, { a: 1, b: 2 }, { caller: "local:bob" })).isJoined).toBe(false);
     const anonymous = await create(add, { a: 9 }, { caller: "anonymous" });
     expect((await create(add, { a: 9 }, { caller: "anonymous" })).task.taskId).not.toBe(anonymous.task.taskId);
     const read = defineCommand({ summary: "x", effects: "read", run: () => ({}) });
@@ -118,21 +118,22 @@ describe.each([
     const small = new Engine({ store, history, clock, log: silentLog, project: "p", limits });
     const make = (caller: string, a: number) =>
       small.create({ entry: entryOf(add), input: { a }, caller, reason: "test" });
-    await make("ada", 1);
-    await make("ada", 2);
+    await make("local:ada", 1);
+    await make("local:ada", 2);
     const begin = clock.now();
-    await expect(settled(clock, make("ada", 3), 100)).rejects.toThrow(
+    await expect(settled(clock, make("local:ada", 3), 100)).rejects.toThrow(
       "There are 2 live tasks of yours already, the most there may be (setting `limits.localTasks`); wait for one to end, or cancel one.",
     );
     expect(clock.now() - begin).toBe(5_000);
-    await expect(make("bob", 3)).resolves.toBeDefined();
+    await expect(make("local:bob", 3)).resolves.toBeDefined();
   });
 
   test("a create at the limit waits for a task to end; of many, one at a time asks the store again", async () => {
     const clock = new FakeClock();
     const limits = { ...defaultLimits, localTasks: 2 };
     const small = new Engine({ store, history, clock, log: silentLog, project: "p", limits });
-    const make = (a: number) => small.create({ entry: entryOf(add), input: { a }, caller: "ada", reason: "test" });
+    const make = (a: number) =>
+      small.create({ entry: entryOf(add), input: { a }, caller: "local:ada", reason: "test" });
     const first = await make(1);
     const second = await make(2);
     const waiting = Array.from({ length: 20 }, (_, n) => make(10 + n));
@@ -141,7 +142,7 @@ describe.each([
     const creates = vi.spyOn(store, "create");
     await pass(clock, 1_000);
     expect(creates.mock.calls.length).toBeLessThan(15);
-    for (const { task } of [first, second]) await small.cancel("ada", task.taskId);
+    for (const { task } of [first, second]) await small.cancel("local:ada", task.taskId);
     await pass(clock, 6_000);
     const kinds = (await results).map(({ status }) => status);
     expect(kinds.filter((kind) => kind === "fulfilled")).toHaveLength(2);
@@ -189,12 +190,12 @@ describe.each([
     const worker = workerFor(slow);
     worker.start();
     await started.promise;
-    expect(await engine.cancel("ada", task.taskId, "enough")).toBe(true);
+    expect(await engine.cancel("local:ada", task.taskId, "enough")).toBe(true);
     expect(await get(task)).toMatchObject({ status: "cancelled", statusMessage: "enough" });
     await worker.stop();
     expect(heard).toMatchObject({ name: "Cancelled", message: "enough" });
     expect(await get(task)).toMatchObject({ status: "cancelled", outcome: { ending: "cancelled" } });
-    expect(await engine.cancel("ada", task.taskId)).toBe(false);
+    expect(await engine.cancel("local:ada", task.taskId)).toBe(false);
   });
 
   test("what run() throws fails the task; with a retry rule it is tried again", async () => {
@@ -249,18 +250,20 @@ describe.each([
     const { task } = await create(asks);
     const worker = workerFor(asks);
     worker.start();
-    const waiting = await engine.wait("ada", task.taskId, { until: (current) => current.status === "input_required" });
+    const waiting = await engine.wait("local:ada", task.taskId, {
+      until: (current) => current.status === "input_required",
+    });
     expect(openQuestions(waiting)).toMatchObject([{ key: "q1", message: "Publish it?", schema: { type: "object" } }]);
     for (const key of ["q2", "constructor", "__proto__"])
-      expect(await engine.answer("ada", task.taskId, { [key]: { action: "decline" } })).toBe(false);
-    await expect(engine.answer("bob", task.taskId, { q1: { action: "decline" } })).rejects.toThrow(
+      expect(await engine.answer("local:ada", task.taskId, { [key]: { action: "decline" } })).toBe(false);
+    await expect(engine.answer("local:bob", task.taskId, { q1: { action: "decline" } })).rejects.toThrow(
       "There is no such task",
     );
-    expect(await engine.answer("ada", task.taskId, { q1: { action: "accept", content: { publish: true } } })).toBe(
-      true,
-    );
-    expect(await engine.answer("ada", task.taskId, { q1: { action: "decline" } })).toBe(false);
-    expect(await engine.wait("ada", task.taskId)).toMatchObject({
+    expect(
+      await engine.answer("local:ada", task.taskId, { q1: { action: "accept", content: { publish: true } } }),
+    ).toBe(true);
+    expect(await engine.answer("local:ada", task.taskId, { q1: { action: "decline" } })).toBe(false);
+    expect(await engine.wait("local:ada", task.taskId)).toMatchObject({
       status: "completed",
       outcome: { data: { publish: true } },
     });
@@ -284,11 +287,11 @@ describe.each([
     const claim = { taskId: task.taskId, fence: (claimed as Task).fence };
     await store.ask(claim, { message: "First?", schema: {}, isConfirmation: false });
     await store.ask(claim, { message: "Second?", schema: {}, isConfirmation: false });
-    await engine.answer("ada", task.taskId, { q1: { action: "accept", content: { first: "one" } } });
+    await engine.answer("local:ada", task.taskId, { q1: { action: "accept", content: { first: "one" } } });
     await store.interrupt("dead");
     expect(await get(task)).toMatchObject({ status: "input_required", crashes: 1 });
     expect(openQuestions(await get(task)).map(({ key }) => key)).toEqual(["q2"]);
-    await engine.answer("ada", task.taskId, { q2: { action: "accept", content: { second: "two" } } });
+    await engine.answer("local:ada", task.taskId, { q2: { action: "accept", content: { second: "two" } } });
     await workerFor(asks).runUntilIdle();
     expect(await get(task)).toMatchObject({ status: "completed", outcome: { data: { first: "one", second: "two" } } });
     expect(runs).toEqual([2]);
@@ -317,7 +320,7 @@ describe.each([
       await started.promise;
       await worker.stop(0);
       expect(await get(task)).toMatchObject(expected);
-      await engine.cancel("ada", task.taskId);
+      await engine.cancel("local:ada", task.taskId);
     }
   });
 

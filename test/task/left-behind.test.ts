@@ -18,7 +18,7 @@ import { FakeClock } from "../helpers/fake-clock.ts";
 import { foreign } from "../helpers/foreign.ts";
 import { moving, turns } from "../helpers/in-memory.ts";
 
-const caller = "ada";
+const caller = "local:ada";
 const done = { content: [{ type: "text", text: "done" }] };
 const interrupted = { status: "failed", outcome: { cause: "interrupted" } };
 const safe = { isSafe: true };

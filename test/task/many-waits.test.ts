@@ -30,14 +30,17 @@ async function openWaits(store: Store, tasks: number, waitsEach: number) {
   const claims: Claim[] = [];
   for (let n = 0; n < tasks; n++) {
     const claim = { worker: "w", leaseMs: 60_000 };
-    const { task } = await engine.create({ entry, input: { n }, caller: "ada", reason: "test", isNew: true }, claim);
+    const { task } = await engine.create(
+      { entry, input: { n }, caller: "local:ada", reason: "test", isNew: true },
+      claim,
+    );
     claims.push({ taskId: task.taskId, fence: task.fence });
   }
   const heard: string[] = [];
   const stop = new AbortController();
   const waits = claims.flatMap(({ taskId }) =>
     Array.from({ length: waitsEach }, () =>
-      engine.wait("ada", taskId, { signal: stop.signal, onTask: (task) => heard.push(task.taskId) }),
+      engine.wait("local:ada", taskId, { signal: stop.signal, onTask: (task) => heard.push(task.taskId) }),
     ),
   );
   const ended = Promise.allSettled(waits);
@@ -99,7 +102,7 @@ test.each(stores)(
     // Once a second it looks by itself.
     expect(looks.mock.calls.length).toBeLessThan(10);
     looks.mockClear();
-    await engineOn(store).create({ entry, input: {}, caller: "bob", reason: "test" });
+    await engineOn(store).create({ entry, input: {}, caller: "local:bob", reason: "test" });
     await vi.waitFor(() => expect(looks).toHaveBeenCalled(), { timeout: 50_000 });
     await end();
     await worker.stop();
@@ -109,9 +112,9 @@ test.each(stores)(
 test("5,000 who wait for a place are let in one by one without looking at the others: the caller of each is asked about once a turn", async () => {
   const queue = new FairQueue({ total: 1, anonymous: 1, guaranteed: 1 });
   const order: number[] = [];
-  const leave = await queue.enter("ada");
+  const leave = await queue.enter("local:ada");
   const all = Array.from({ length: 5_000 }, async (_, n) => {
-    const out = await queue.enter("ada");
+    const out = await queue.enter("local:ada");
     order.push(n);
     out();
   });

@@ -24,13 +24,13 @@ function setUp() {
   const begin = async (progressToken: string | number | undefined, more: { caller?: string; tool?: string } = {}) => {
     const entry = { command, toolName: more.tool ?? "report_build", path: [], file: "" };
     const { task } = await engine.create(
-      { entry, input: {}, caller: more.caller ?? "ada", reason: "test", isNew: true, progressToken },
+      { entry, input: {}, caller: more.caller ?? "local:ada", reason: "test", isNew: true, progressToken },
       { worker: "w", leaseMs },
     );
     return { taskId: task.taskId, fence: task.fence };
   };
-  const of = (token: string | number) => progressOfToken(engine, "ada", { token, now: clock.now() });
-  const tokens = async () => (await listTokens(engine, "ada", clock.now())).map(({ token }) => token);
+  const of = (token: string | number) => progressOfToken(engine, "local:ada", { token, now: clock.now() });
+  const tokens = async () => (await listTokens(engine, "local:ada", clock.now())).map(({ token }) => token);
   return { clock, store, engine, begin, of, tokens };
 }
 
@@ -65,7 +65,7 @@ test("a token tells how far its call is", async () => {
 test("what nobody knows, has ended, is another caller's or has no token is token_not_found", async () => {
   const { store, begin, of, tokens } = setUp();
   const claim = await begin("t-1");
-  await begin("theirs", { caller: "bob" });
+  await begin("theirs", { caller: "local:bob" });
   await begin(undefined);
   await store.settle(claim, { ending: "completed", data: {}, messages: [], log: [], durationMs: 1 });
   for (const token of ["t-1", "theirs", "", "undefined", 7]) {

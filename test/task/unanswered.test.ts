@@ -45,7 +45,14 @@ describe("questions that nobody answers", () => {
     };
     const sweeper = new Sweeper({ store, clock, log: silentLog, isDead: () => false, leaseMs: 30_000 });
     const create = async (entry: (typeof entries)[number], more: { caller?: string; ttlMs?: number } = {}) => {
-      const { task } = await engine.create({ entry, input: {}, caller: "ada", reason: "test", isNew: true, ...more });
+      const { task } = await engine.create({
+        entry,
+        input: {},
+        caller: "local:ada",
+        reason: "test",
+        isNew: true,
+        ...more,
+      });
       return task.taskId;
     };
     onTestFinished(async () => {
@@ -61,7 +68,7 @@ describe("questions that nobody answers", () => {
       stop,
       sweeper,
       create,
-      get: (taskId: string, caller = "ada") => engine.get(caller, taskId),
+      get: (taskId: string, caller = "local:ada") => engine.get(caller, taskId),
     };
   }
 
@@ -98,9 +105,9 @@ describe("questions that nobody answers", () => {
     const taskId = await create(entries[0]);
     await turns();
     clock.advance(24 * hourMs + 1);
-    await expect(engine.answer("ada", taskId, { q1: { action: "accept", content: { name: "Ada" } } })).rejects.toThrow(
-      "The time to answer is over",
-    );
+    await expect(
+      engine.answer("local:ada", taskId, { q1: { action: "accept", content: { name: "Ada" } } }),
+    ).rejects.toThrow("The time to answer is over");
     expect(await get(taskId)).toMatchObject({ status: "cancelled" });
     await stop(worker);
   });
@@ -146,11 +153,11 @@ describe("questions that nobody answers", () => {
     });
     expect(await get(other)).toMatchObject({ status: "completed" });
     for (const taskId of waiting) expect(await get(taskId)).toMatchObject({ status: "input_required" });
-    const ofBob = await create(entries[0], { caller: "bob" });
-    await engine.cancel("ada", waiting[0] ?? "");
+    const ofBob = await create(entries[0], { caller: "local:bob" });
+    await engine.cancel("local:ada", waiting[0] ?? "");
     const next = await create(entries[0]);
     await turns(100);
-    expect(await engine.get("bob", ofBob)).toMatchObject({ status: "input_required" });
+    expect(await engine.get("local:bob", ofBob)).toMatchObject({ status: "input_required" });
     expect(await get(next)).toMatchObject({ status: "input_required" });
     await stop(worker);
   });

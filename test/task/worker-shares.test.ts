@@ -57,13 +57,13 @@ function setUp(concurrency?: number) {
 
 test("one caller alone has all places, and the first tasks of another start at once although none of them ends", async () => {
   const { create, runningOf, endOne } = setUp();
-  await create("ada", 50);
-  expect(runningOf("ada")).toBe(16);
-  await create("bob", 50);
-  expect([runningOf("ada"), runningOf("bob")]).toEqual([16, 4]);
-  for (let ended = 0; ended < 10; ended++) await endOne("ada");
+  await create("local:ada", 50);
+  expect(runningOf("local:ada")).toBe(16);
+  await create("local:bob", 50);
+  expect([runningOf("local:ada"), runningOf("local:bob")]).toEqual([16, 4]);
+  for (let ended = 0; ended < 10; ended++) await endOne("local:ada");
   // Places beyond the sixteen go first; then who has fewest gets what becomes free.
-  expect([runningOf("ada"), runningOf("bob")]).toEqual([8, 8]);
+  expect([runningOf("local:ada"), runningOf("local:bob")]).toEqual([8, 8]);
 });
 
 test("however many wait, callers who cannot be told apart have half of the places together", async () => {
@@ -76,33 +76,43 @@ test("however many wait, callers who cannot be told apart have half of the place
 
 test("however many callers there are, there are no more than twice as many places, the last of them for who has none", async () => {
   const { began, create } = setUp();
-  for (let n = 0; n < 20; n++) await create(`caller-${n}`, 10);
+  for (let n = 0; n < 20; n++) await create(`local:caller-${n}`, 10);
   expect(began).toHaveLength(32);
   expect(new Set(began.map(({ caller }) => caller)).size).toBe(12);
 });
 
 test("with one place callers take turns, however much one of them has queued before", async () => {
   const { began, order, create } = setUp(1);
-  await create("ada", 4);
-  await create("bob", 3);
-  await create("carl", 2);
+  await create("local:ada", 4);
+  await create("local:bob", 3);
+  await create("local:carl", 2);
   while (began.length > 0) {
     began.shift()?.end();
     await turns(20);
   }
-  expect(order).toEqual(["ada", "bob", "carl", "ada", "bob", "carl", "ada", "bob", "ada"]);
+  expect(order).toEqual([
+    "local:ada",
+    "local:bob",
+    "local:carl",
+    "local:ada",
+    "local:bob",
+    "local:carl",
+    "local:ada",
+    "local:bob",
+    "local:ada",
+  ]);
 });
 
 test("endless tasks take none of the ordinary places, and have few of their own", async () => {
   const { create, runningOf } = setUp();
   await create(anonymousKey, 20, "watch");
   expect(runningOf(anonymousKey)).toBe(4);
-  await create("ada", 20, "watch");
-  expect(runningOf("ada")).toBe(12);
-  await create("bob", 3, "watch");
-  expect(runningOf("bob")).toBe(2);
-  await create("ada", 16);
-  expect(runningOf("ada")).toBe(12 + 16);
+  await create("local:ada", 20, "watch");
+  expect(runningOf("local:ada")).toBe(12);
+  await create("local:bob", 3, "watch");
+  expect(runningOf("local:bob")).toBe(2);
+  await create("local:ada", 16);
+  expect(runningOf("local:ada")).toBe(12 + 16);
   await create(anonymousKey, 16);
   expect(runningOf(anonymousKey)).toBe(4 + 4);
 });
@@ -118,9 +128,9 @@ test("who waits for a child process gets one before who has one already, and who
     });
   enter(anonymousKey, "s1");
   enter(anonymousKey, "s2");
-  enter("ada", "a1");
-  enter("ada", "a2");
-  enter("bob", "b1");
+  enter("local:ada", "a1");
+  enter("local:ada", "a2");
+  enter("local:bob", "b1");
   await turns();
   expect(inside).toEqual(["s1", "a1", "b1"]);
   leave.get("b1")?.();
@@ -148,6 +158,6 @@ test("turns: who runs least, then who was served longest ago; who was never serv
   const order = new Turns();
   for (const caller of ["ada", "bob", "carl", "ada"]) order.serve(caller);
   const sorted = order.order(new Map([["bob", 1]])).toSorted(([, a], [, b]) => a - b);
-  expect(sorted.map(([caller]) => caller)).toEqual(["carl", "ada", "bob"]);
+  expect(sorted.map(([caller]) => caller)).toEqual(["local:carl", "local:ada", "local:bob"]);
   expect(sorted.every(([, turn]) => turn > 0)).toBe(true);
 });

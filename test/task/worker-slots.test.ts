@@ -42,16 +42,16 @@ function setUp() {
   const create = async (name: string, count = 1) => {
     const entry = find(name);
     if (entry === undefined) throw new Error(`there is no ${name}`);
-    const request = { entry, input: {}, caller: "ada", reason: "test", isNew: true };
+    const request = { entry, input: {}, caller: "local:ada", reason: "test", isNew: true };
     const ids = [];
     for (let made = 0; made < count; made++) ids.push((await engine.create(request)).task.taskId);
     await turns();
     return ids;
   };
   const statuses = async (ids: readonly string[]) =>
-    new Set((await Promise.all(ids.map((id) => engine.get("ada", id)))).map(({ status }) => status));
+    new Set((await Promise.all(ids.map((id) => engine.get("local:ada", id)))).map(({ status }) => status));
   const answer = async (id: string) =>
-    await engine.answer("ada", id, { q1: { action: "accept", content: { name: `the one of ${id}` } } });
+    await engine.answer("local:ada", id, { q1: { action: "accept", content: { name: `the one of ${id}` } } });
   return { clock, engine, create, statuses, answer, open: () => gate.resolve() };
 }
 
@@ -68,7 +68,7 @@ test("sixteen tasks that wait for answers do not keep a seventeenth from running
   open();
   await turns(20);
   for (const id of asking)
-    expect(await engine.get("ada", id)).toMatchObject({
+    expect(await engine.get("local:ada", id)).toMatchObject({
       status: "completed",
       attempts: 1,
       outcome: { data: { name: `the one of ${id}` } },

@@ -15,7 +15,7 @@ function setUp(command: Command, clock: Clock = systemClock) {
   const entry = { command, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
   const { store, history, engine, facts } = openEngine(clock);
   const createWorker = (more: Partial<WorkerOptions> = {}) => new Worker({ ...facts, find: () => entry, ...more });
-  const create = async () => (await engine.create({ entry, input: {}, caller: "ada", reason: "test" })).task;
+  const create = async () => (await engine.create({ entry, input: {}, caller: "local:ada", reason: "test" })).task;
   onTestFinished(async () => {
     await history.flush();
     await store.close();
@@ -38,12 +38,12 @@ test("an ending that the store cannot take is written as soon as it can; meanwhi
   worker.start();
   await vi.waitFor(() => expect(settle).toHaveBeenCalledTimes(1), { timeout: 50_000 });
   await turn();
-  expect(await engine.get("ada", taskId)).toMatchObject({ status: "working" });
+  expect(await engine.get("local:ada", taskId)).toMatchObject({ status: "working" });
   for (let second = 0; second < 3; second++) {
     clock.advance(1_000);
     await turn();
   }
-  expect(await engine.get("ada", taskId)).toMatchObject({ status: "completed", attempts: 1 });
+  expect(await engine.get("local:ada", taskId)).toMatchObject({ status: "completed", attempts: 1 });
   await worker.stop();
 });
 
@@ -56,7 +56,7 @@ test("a worker that stops while its store fails tries once more and leaves", asy
   await vi.waitFor(() => expect(settle).toHaveBeenCalledTimes(1), { timeout: 50_000 });
   await worker.stop(0);
   expect(settle).toHaveBeenCalledTimes(2);
-  expect(await engine.get("ada", taskId)).toMatchObject({ status: "working" });
+  expect(await engine.get("local:ada", taskId)).toMatchObject({ status: "working" });
 });
 
 test("stopping waits for a claim that is just being made", async () => {
@@ -73,7 +73,7 @@ test("stopping waits for a claim that is just being made", async () => {
   const stopped = worker.stop();
   gate.resolve();
   await stopped;
-  expect(await engine.get("ada", taskId)).toMatchObject({ status: "completed" });
+  expect(await engine.get("local:ada", taskId)).toMatchObject({ status: "completed" });
 });
 
 test("an attempt that comes too late for its steps, which went with the end of its task, does nothing again", async () => {
@@ -97,7 +97,7 @@ test("an attempt that comes too late for its steps, which went with the end of i
   vi.spyOn(store, "onChange").mockReturnValue(() => undefined);
   const settle = vi.spyOn(store, "settle");
   vi.spyOn(store, "steps").mockImplementation(async () => {
-    await engine.cancel("ada", taskId);
+    await engine.cancel("local:ada", taskId);
     return new Map();
   });
   await store.interrupt("w");
@@ -108,7 +108,7 @@ test("an attempt that comes too late for its steps, which went with the end of i
   });
   await Promise.all([first.stop(0), second.stop(0)]);
   expect(runs).toBe(1);
-  expect(await engine.get("ada", taskId)).toMatchObject({ status: "cancelled" });
+  expect(await engine.get("local:ada", taskId)).toMatchObject({ status: "cancelled" });
 });
 
 test("a run whose task was taken from its worker is told so, also before anybody else has claimed it", async () => {
@@ -130,13 +130,13 @@ test("a run whose task was taken from its worker is told so, also before anybody
   worker.start();
   await started.promise;
   await store.interrupt("w");
-  await engine.wait("ada", taskId);
+  await engine.wait("local:ada", taskId);
   await worker.stop();
   expect(reasons).toEqual([
     expect.objectContaining({ name: "Cancelled", message: "The task was taken from this worker." }),
     undefined,
   ]);
-  expect(await engine.get("ada", taskId)).toMatchObject({
+  expect(await engine.get("local:ada", taskId)).toMatchObject({
     status: "completed",
     fence: 2,
     outcome: { data: { attempt: 2 } },
@@ -173,7 +173,11 @@ test("a run whose task another worker has claimed is stopped, and writes nothing
   expect(await stopped.promise).toMatchObject({ name: "Cancelled", message: "The task was taken from this worker." });
   await worker.stop();
   read.mockRestore();
-  expect(await engine.get("ada", taskId)).toMatchObject({ status: "working", fence: 2, lease: { worker: "another" } });
+  expect(await engine.get("local:ada", taskId)).toMatchObject({
+    status: "working",
+    fence: 2,
+    lease: { worker: "another" },
+  });
 });
 
 test("a task that lost its worker 5 times runs on apart and completes; only ends of its own process are counted, and 3 are the end", async () => {
@@ -193,7 +197,7 @@ test("a task that lost its worker 5 times runs on apart and completes; only ends
   const innocent = await create();
   for (let times = 0; times < 5; times++) await loseWorker(innocent.taskId);
   await createWorker({ runApart }).runUntilIdle();
-  expect(await engine.get("ada", innocent.taskId)).toMatchObject({
+  expect(await engine.get("local:ada", innocent.taskId)).toMatchObject({
     status: "completed",
     crashes: 5,
     attempts: 1,
@@ -208,7 +212,7 @@ test("a task that lost its worker 5 times runs on apart and completes; only ends
     attempts: 3,
     statusMessage: "Its process ended. Given up after 3 attempts.",
   };
-  expect(await engine.get("ada", poison.taskId)).toMatchObject(given);
+  expect(await engine.get("local:ada", poison.taskId)).toMatchObject(given);
 });
 
 test("a run that fails outside its command counts as a crash: tried again where that is safe, ended where it is not", async () => {
@@ -222,7 +226,7 @@ test("a run that fails outside its command counts as a crash: tried again where 
     );
     const { taskId } = await create();
     await createWorker({ runIsolated: broken }).runUntilIdle();
-    const task = await engine.get("ada", taskId);
+    const task = await engine.get("local:ada", taskId);
     expect(task).toMatchObject({ status: "failed", fence, outcome: { cause: "interrupted" } });
     expect(task.statusMessage).toContain(words);
   }
@@ -245,11 +249,11 @@ describe("a worker that stops and keeps questions", () => {
     const { taskId } = await create();
     const worker = createWorker();
     worker.start();
-    const status = async () => (await engine.get("ada", taskId)).status;
+    const status = async () => (await engine.get("local:ada", taskId)).status;
     await waitFor(async () => (await status()) === "input_required");
     expect(worker.questionsAtRisk).toEqual([{ taskId, tool: "do_it", message: "Go on?" }]);
-    const key = (await engine.get("ada", taskId)).questions[0]?.key ?? "";
-    const answer = () => engine.answer("ada", taskId, { [key]: { action: "accept", content: { yes: true } } });
+    const key = (await engine.get("local:ada", taskId)).questions[0]?.key ?? "";
+    const answer = () => engine.answer("local:ada", taskId, { [key]: { action: "accept", content: { yes: true } } });
     return { clock, worker, status, answer };
   }
 

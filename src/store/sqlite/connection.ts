@@ -88,7 +88,7 @@ function openChecked(file: string): Database.Database {
 }
 
 /** Of several who open a new file at once SQLite refuses all but one without any waiting, so they ask again. */
-function enterWal(db: Database.Database): void {
+export function enterWal(db: Database.Database): void {
   for (let triesLeft = walTries; ; triesLeft--) {
     try {
       db.pragma("journal_mode = WAL");

@@ -10,11 +10,14 @@ import { environments } from "./migrations/006-environments.ts";
 import { clients } from "./migrations/007-clients.ts";
 import { payloads } from "./migrations/008-payloads.ts";
 import { sessions } from "./migrations/009-sessions.ts";
+import { homes } from "./migrations/010-homes.ts";
 import { transactOn } from "./transact.ts";
 
 const migrations = {
-  statements: [tasks, calls, origins, fairShares, estimates, environments, clients, payloads, sessions],
+  statements: [tasks, calls, origins, fairShares, estimates, environments, clients, payloads, sessions, homes],
 };
+/** Among the callers whose rows have their own key: all of them. */
+export const everyCaller = "*";
 /** What this program brings every file to. */
 export const knownVersion = migrations.statements.length;
 /** How long one waits for another that changes the schema: a file of some gigabytes takes that long. */
@@ -35,7 +38,10 @@ export function migrateFile(db: Database.Database, file: string): boolean {
   // Inside a transaction that cannot be said any more.
   db.pragma("foreign_keys = OFF");
   transactOn(db).immediate(() => {
-    for (const statement of pendingMigrations(versionOf(db), migrations, file)) db.exec(statement);
+    const version = versionOf(db);
+    for (const statement of pendingMigrations(version, migrations, file)) db.exec(statement);
+    // No version before will ever write to a new file.
+    if (version === 0) db.exec(`insert into rewritten_callers (caller) values ('${everyCaller}')`);
     failpoint("mid-migration");
     db.pragma(`user_version = ${knownVersion}`);
   });

@@ -40,6 +40,7 @@ import { interruptLost } from "./interrupt.ts";
 import { keepStep } from "./keep-step.ts";
 import { startLeaseKeeper } from "./lease-keeper.ts";
 import { LiveCommands } from "./live-commands.ts";
+import type { LocalOwner } from "./local-rows.ts";
 import { readPage } from "./read-page.ts";
 import { removeInPieces } from "./remove-in-pieces.ts";
 import { fromEnvironment, fromExactKey, fromRules, type SqlValues, type TaskRow, toExactKey, toTask } from "./rows.ts";
@@ -59,8 +60,9 @@ export class SqliteStore implements TaskStore {
   /** What servers on this file share beside the tasks. */
   readonly shared: SqliteShared;
 
-  constructor(file: string, clock: Clock, log: Logger) {
-    this.#file = new TaskFile(file, clock, log);
+  /** For `owner` see `TaskFile`. */
+  constructor(file: string, clock: Clock, log: Logger, owner?: () => LocalOwner) {
+    this.#file = new TaskFile(file, clock, log, owner);
     this.#clock = clock;
     this.#log = log;
     this.#time = new LocalClock(clock);

@@ -4,6 +4,7 @@ import { isStoreError, RuntimeError } from "../../errors.ts";
 import type { Logger } from "../../log.ts";
 import type { Task } from "../../task/task.ts";
 import { isBusy, openConnection, toRuntimeError } from "./connection.ts";
+import { EarlierNames, type LocalOwner, rewriteLocalRows } from "./local-rows.ts";
 import { OpenFiles } from "./replaced.ts";
 import { fromExactRow, type SqlValues, type TaskRow, toExactValues, toTask } from "./rows.ts";
 import { sessionStatements } from "./session-statements.ts";
@@ -35,8 +36,11 @@ export class TaskFile {
   readonly path: string;
   readonly #clock: Clock;
   readonly #log: Logger;
+  readonly #owner: (() => LocalOwner) | undefined;
   readonly #prepared = new Map<string, Database.Statement<[SqlValues], unknown>>();
   #opened: Opened | undefined;
+  /** Where the rows of the local user stand under the key of the versions before. */
+  #earlier: EarlierNames | undefined;
   #isFull = true;
   #isClosed = false;
   #lastTold: { readonly message: string; readonly at: number } | undefined;
@@ -49,8 +53,10 @@ export class TaskFile {
   /** How often somebody here has begun to write. */
   writes = 0;
 
-  constructor(path: string, clock: Clock, log: Logger) {
+  /** `owner`: the local user whose own the file is, where it is somebody's. */
+  constructor(path: string, clock: Clock, log: Logger, owner?: () => LocalOwner) {
     this.path = path;
+    this.#owner = owner;
     this.#clock = clock;
     this.#log = log;
   }
@@ -67,10 +73,21 @@ export class TaskFile {
   open(): Opened {
     if (this.#opened !== undefined) return this.#opened;
     if (this.#isClosed) throw new RuntimeError("STORE_UNAVAILABLE", `The task database ${this.path} is closed.`);
+    const owner = this.#owner?.();
     const db = openConnection(this.path);
+    this.#earlier = owner === undefined || this.#rewrite(db, owner) ? undefined : new EarlierNames(owner);
     this.#opened = { db, files: new OpenFiles(this.path, this.#clock) };
     this.versionAtOpen = this.readVersion();
     return this.#opened;
+  }
+
+  #rewrite(db: Database.Database, owner: LocalOwner): boolean {
+    try {
+      return rewriteLocalRows(db, owner);
+    } catch (error) {
+      db.close();
+      throw toRuntimeError(error, this.path);
+    }
   }
 
   /** What was asked for before is written first. */
@@ -143,16 +160,22 @@ export class TaskFile {
 
   /** How many rows have changed. */
   run(name: StatementName, values: SqlValues): number {
-    return this.#prepare(name).run(toExactValues(values)).changes;
+    return this.#prepare(name).run(this.#toStored(values)).changes;
   }
 
   /** The number of the row that it adds. Not "returning": SQLite builds a table for that, which takes longer than the insert. */
   insert(name: StatementName, values: SqlValues): number {
-    return Number(this.#prepare(name).run(toExactValues(values)).lastInsertRowid);
+    return Number(this.#prepare(name).run(this.#toStored(values)).lastInsertRowid);
   }
 
   all<T>(name: StatementName, values: SqlValues): T[] {
-    return this.#prepare(name).all(toExactValues(values)).map(fromExactRow) as T[];
+    const earlier = this.#earlier;
+    const rows = this.#prepare(name).all(this.#toStored(values)).map(fromExactRow);
+    return (earlier === undefined ? rows : rows.map((row) => earlier.fromStored(row))) as T[];
+  }
+
+  #toStored(values: SqlValues): SqlValues {
+    return toExactValues(this.#earlier?.toStored(values) ?? values);
   }
 
   /** Not `.get()`: that stops at the first row, and when the commit that follows fails, it does not say so. */

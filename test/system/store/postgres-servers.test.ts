@@ -145,7 +145,10 @@ describe("connections", () => {
     const open = async (parts: { queue?: string; worksHere?: boolean }) => {
       const lines: string[] = [];
       const log = openLog({ level: "warn", isTerminal: false, write: (line) => lines.push(line) });
-      const store = await openNodeStore({ store: urlOf(await ownPort()), queue: undefined, ...parts }, { log });
+      const store = await openNodeStore(
+        { home: undefined, project: "p", store: urlOf(await ownPort()), queue: undefined, ...parts },
+        { log },
+      );
       await store.close();
       await vi.waitFor(async () => expect((await connections()).all).toBe(taken), { timeout: 30_000 });
       return lines.join("");

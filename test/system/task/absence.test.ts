@@ -36,12 +36,12 @@ async function setUp(clock: Clock, text = source()) {
   };
   const entry = catalog.get("do_it");
   if (entry === undefined) throw new Error("There is no command do_it.");
-  const { taskId } = (await engine.create({ entry, input: {}, caller: "ada", reason: "test" })).task;
+  const { taskId } = (await engine.create({ entry, input: {}, caller: "local:ada", reason: "test" })).task;
   onTestFinished(async () => {
     catalog.close();
     await store.close();
   });
-  return { file, catalog, start, get: () => engine.get("ada", taskId), store, taskId };
+  return { file, catalog, start, get: () => engine.get("local:ada", taskId), store, taskId };
 }
 
 /** Changes a file, and waits until the catalog has noticed. */
