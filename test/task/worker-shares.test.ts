@@ -128,9 +128,9 @@ test("who waits for a child process gets one before who has one already, and who
     });
   enter(anonymousKey, "s1");
   enter(anonymousKey, "s2");
-  enter("local:ada", "a1");
-  enter("local:ada", "a2");
-  enter("local:bob", "b1");
+  enter("ada", "a1");
+  enter("ada", "a2");
+  enter("bob", "b1");
   await turns();
   expect(inside).toEqual(["s1", "a1", "b1"]);
   leave.get("b1")?.();
@@ -158,6 +158,6 @@ test("turns: who runs least, then who was served longest ago; who was never serv
   const order = new Turns();
   for (const caller of ["ada", "bob", "carl", "ada"]) order.serve(caller);
   const sorted = order.order(new Map([["bob", 1]])).toSorted(([, a], [, b]) => a - b);
-  expect(sorted.map(([caller]) => caller)).toEqual(["local:carl", "local:ada", "local:bob"]);
+  expect(sorted.map(([caller]) => caller)).toEqual(["carl", "ada", "bob"]);
   expect(sorted.every(([, turn]) => turn > 0)).toBe(true);
 });

@@ -84,6 +84,8 @@ function whenAlone(db: Database.Database, act: () => void): boolean {
     throw error;
   } finally {
     enterWal(db);
+    // The files beside the database are made by the first look, and are known by then.
+    db.pragma("user_version");
     db.pragma(`busy_timeout = ${timeout}`);
   }
 }
