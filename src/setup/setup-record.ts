@@ -67,6 +67,11 @@ export class SetupRecord {
     return this.#read().find((deed) => deed.file === file && deed.name === name);
   }
 
+  /** The files in which there is an entry of ours. */
+  files(): readonly string[] {
+    return [...new Set(this.#read().map(({ file }) => file))];
+  }
+
   keep(deed: Deed): void {
     this.#write([...this.#others(deed.file, deed.name), deed]);
   }

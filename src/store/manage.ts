@@ -1,5 +1,6 @@
 import { systemClock } from "../clock.ts";
 import { silentLog } from "../log.ts";
+import type { EarlierRows } from "./earlier-rows.ts";
 import { isAcrossMachines, loadPostgres } from "./open.ts";
 import type { StoreFacts } from "./store-facts.ts";
 import type { TransferTarget } from "./transfer.ts";
@@ -24,6 +25,26 @@ export async function migrateStore(store: string): Promise<{ readonly from: numb
   }
   const { bringUpToDate } = await import("./sqlite/check-file.ts");
   return bringUpToDate(store);
+}
+
+/** Rows of the local user of a version that did not tell homes apart, by project. */
+export async function countEarlierRows(store: string): Promise<readonly EarlierRows[]> {
+  return await (await earlierOf(store)).countEarlierRows(store);
+}
+
+/** Gives these rows to the caller with this key; how many, by project. */
+export async function takeEarlierRows(store: string, key: string): Promise<readonly EarlierRows[]> {
+  return await (await earlierOf(store)).takeEarlierRows(store, key);
+}
+
+/** Gives back the rows that the caller with this key took; how many, by project. */
+export async function giveBackRows(store: string, key: string): Promise<readonly EarlierRows[]> {
+  return await (await earlierOf(store)).giveBackRows(store, key);
+}
+
+async function earlierOf(store: string) {
+  if (isAcrossMachines(store)) return await loadPostgres(() => import("./postgres/check-database.ts"));
+  return await import("./sqlite/check-file.ts");
 }
 
 /** Opens a store as one side of a copy: a source stays as it is, a target is made where it is missing. */

@@ -9,6 +9,8 @@ export interface StoreFacts {
   readonly version: string;
   readonly schema: { readonly version: number; readonly known: number };
   readonly tasks: TaskCounts | undefined;
+  /** Rows of the local user of a version that did not tell homes apart. */
+  readonly earlier: { readonly tasks: number; readonly sessions: number };
   readonly bytes: number;
   readonly connections: ConnectionFacts | undefined;
   /** By how much the store's clock is ahead of this machine's. */

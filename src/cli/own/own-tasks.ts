@@ -31,6 +31,8 @@ import { readAnswer, readStatuses, verbOf } from "./read-answer.ts";
 
 interface OwnTasks extends TypedVerb {
   readonly tasks: Tasks;
+  /** That of the working folder. */
+  readonly project: string;
   readonly clock: Clock;
   /** The values of variables in this terminal, for tasks of this project and of the bundled commands. */
   readonly environmentOf: (task: Task) => EnvironmentMarks;
@@ -52,7 +54,10 @@ export async function runOwnTasks(name: keyof typeof subverbs, call: TypedVerb):
     await tasks.sweeper.markUnclaimable().catch(passStoreErrors);
     const environmentOf = ({ project }: Task) =>
       project === pack.project ? pack.environment : project === settings.project ? settings.environment : {};
-    return await subverbs[name]({ ...call, tasks, clock: systemClock, environmentOf, revive });
+    return await subverbs[name]({
+      ...{ ...call, tasks, project: settings.project },
+      ...{ clock: systemClock, environmentOf, revive },
+    });
   } finally {
     tasks.sweeper.stop();
     await tasks.close();
@@ -100,7 +105,7 @@ function toRevive({ call, settings, pack }: Reviving): (task: Task) => void {
   };
 }
 
-async function list({ tasks, terminal, options }: OwnTasks): Promise<ExitCode> {
+async function list({ tasks, terminal, options, project }: OwnTasks): Promise<ExitCode> {
   const isLive = options.live === true;
   if (isLive && options.status !== undefined)
     throw new UsageError("--live and --status exclude each other; --live is every task that has not ended.");
@@ -110,6 +115,7 @@ async function list({ tasks, terminal, options }: OwnTasks): Promise<ExitCode> {
     limit,
     ...(statuses && { statuses }),
     withCalls: isLive,
+    ...(typeof options.project === "string" && { project: options.project === "." ? project : options.project }),
     ...(typeof options.cursor === "string" && { cursor: options.cursor }),
   });
   if (options.json === true)

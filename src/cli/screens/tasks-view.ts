@@ -89,6 +89,7 @@ export function describeTask(task: Task): Record<string, unknown> {
   return {
     taskId: task.taskId,
     command: task.command,
+    project: task.project,
     status: task.status,
     statusMessage: task.statusMessage,
     reason: task.reason,

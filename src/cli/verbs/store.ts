@@ -22,9 +22,13 @@ export const verb: VerbGroup = {
       run: run("check"),
     },
     migrate: {
-      line: "migrate [--store <store>]",
-      description: "bring its schema up to date now, not when it is next opened",
-      flags: [which],
+      line: "migrate [--store <store>] [--yes] [--undo]",
+      description: "bring its schema up to date, and give this home the rows that no home owns yet",
+      flags: [
+        which,
+        flag("--yes", "do not ask before rows are given to this home, or given back"),
+        flag("--undo", "give back the rows that this home took"),
+      ],
       run: run("migrate"),
     },
     copy: {

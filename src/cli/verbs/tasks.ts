@@ -26,6 +26,10 @@ const run =
   (name: TaskVerb): Verb["run"] =>
   async (typed) => {
     if (typed.options.target !== undefined) {
+      if (typed.options.project !== undefined)
+        throw new UsageError(
+          "--project filters the tasks of this home; a server named with --target lists its own project.",
+        );
       const { runRemoteTasks } = await import("../remote/remote-tasks.ts");
       return await runRemoteTasks(name, typed);
     }
@@ -38,13 +42,14 @@ const run =
 export const verb: VerbGroup = {
   verbs: {
     list: {
-      line: "list [--live] [--status s] [--limit n] [--cursor c] [--json]",
-      description: "your tasks, newest first",
+      line: "list [--live] [--status s] [--project p] [--limit n] [--cursor c] [--json]",
+      description: "your tasks of all projects, newest first",
       flags: [
         flag("--live", "what runs now, calls that a client still waits for included"),
         flag("--status <status>", "only these, separated by commas", {
           values: commaList(...liveStatuses, "completed", "failed", "cancelled"),
         }),
+        flag("--project <project>", "only those of this project, named as in `tasks show`; . is this folder's"),
         flag("--limit <number>", "how many (1–100)"),
         flag("--cursor <cursor>", "where the last page ended"),
         jsonFlag,

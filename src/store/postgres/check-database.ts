@@ -1,6 +1,7 @@
 import pg from "pg";
 import type { Clock } from "../../clock.ts";
 import { silentLog } from "../../log.ts";
+import { type EarlierRows, earlierStatements, sumOf } from "../earlier-rows.ts";
 import {
   checkStatements,
   problemOfCopy,
@@ -14,11 +15,13 @@ import { copyingTable } from "../unfinished.ts";
 import { type PostgresAddress, parseAddress } from "./address.ts";
 import { connectionTerms } from "./connection-terms.ts";
 import { inspectServer } from "./inspect.ts";
-import { checkVersion, knownVersion, migrate, tablesOf } from "./migrate-schema.ts";
+import { checkVersion, expectCurrent, knownVersion, migrate, tablesOf } from "./migrate-schema.ts";
 import { toTrouble } from "./trouble.ts";
 
 /** To look through all rows, or to change them, takes as long as there are many. */
 const answerMs = 600_000;
+/** The first schema that has what `local` may have left. */
+const firstWithSessions = 2;
 
 interface ServerLook {
   readonly version: string;
@@ -51,6 +54,8 @@ export async function checkDatabase(url: string, clock: Clock, besidePool?: numb
       version,
       schema,
       tasks,
+      earlier:
+        schema.version < firstWithSessions ? sumOf([]) : sumOf(await readEarlier(client, earlierIn(address).count)),
       bytes,
       connections,
       clockAheadMs,
@@ -62,6 +67,61 @@ export async function checkDatabase(url: string, clock: Clock, besidePool?: numb
       ],
     };
   });
+}
+
+/** What there is of `local`, by project. */
+export async function countEarlierRows(url: string): Promise<readonly EarlierRows[]> {
+  return await withClient(parseAddress(url), async (client, address) => {
+    if ((await checkVersion(client, address)) < firstWithSessions) return [];
+    return await readEarlier(client, earlierIn(address).count);
+  });
+}
+
+/** Gives the rows of `local` to this caller; how many, by project. */
+export async function takeEarlierRows(url: string, key: string): Promise<readonly EarlierRows[]> {
+  return await changeEarlier(url, key, ({ count, take }) => ({ count, values: [], change: take }));
+}
+
+/** Gives back what this caller took; how many rows, by project. */
+export async function giveBackRows(url: string, key: string): Promise<readonly EarlierRows[]> {
+  return await changeEarlier(url, key, ({ countTaken, giveBack }) => ({
+    count: countTaken,
+    values: [key],
+    change: giveBack,
+  }));
+}
+
+async function changeEarlier(
+  url: string,
+  key: string,
+  toPlan: (statements: ReturnType<typeof earlierStatements>) => {
+    readonly count: string;
+    readonly values: readonly string[];
+    readonly change: readonly string[];
+  },
+): Promise<readonly EarlierRows[]> {
+  return await withClient(parseAddress(url), async (client, address) => {
+    await expectCurrent(client, address);
+    const { count, values, change } = toPlan(earlierIn(address));
+    await client.query("begin");
+    // Two homes that take the same rows do so one after the other.
+    await client.query(`lock table "${address.schema}".taken_rows in exclusive mode`);
+    const rows = await readEarlier(client, count, values);
+    for (const text of change) await client.query(text, text.includes("$1") ? [key] : []);
+    await client.query("commit");
+    return rows;
+  });
+}
+
+const earlierIn = ({ schema }: PostgresAddress) => earlierStatements(`"${schema}".`, "$1::text");
+
+async function readEarlier(
+  client: pg.PoolClient,
+  text: string,
+  values: readonly string[] = [],
+): Promise<readonly EarlierRows[]> {
+  const { rows } = await client.query<Record<keyof EarlierRows, string>>(text, [...values]);
+  return rows.map(({ project, tasks, sessions }) => ({ project, tasks: Number(tasks), sessions: Number(sessions) }));
 }
 
 /** Brings a schema up to date, and makes it when it is missing: from which version to which. */

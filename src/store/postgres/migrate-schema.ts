@@ -8,9 +8,10 @@ import { indexes } from "./migrations/003-indexes.ts";
 import { manyAtOnce } from "./migrations/004-many-at-once.ts";
 import { workers } from "./migrations/005-workers.ts";
 import { limits } from "./migrations/006-limits.ts";
+import { homes } from "./migrations/007-homes.ts";
 import { unavailable } from "./trouble.ts";
 
-const migrations = { statements: [tasks, sessions, indexes, manyAtOnce, workers, limits] };
+const migrations = { statements: [tasks, sessions, indexes, manyAtOnce, workers, limits, homes] };
 /** What this program brings every schema to. */
 export const knownVersion = migrations.statements.length;
 /** What is made of a large table takes its time, and so do others who do so already. */
@@ -19,7 +20,7 @@ const patiently = { query_timeout: 600_000 };
 const versionTable = "meanwhile_schema";
 
 const ourTables =
-  "tasks inputs outcomes steps durations shared_secret used_marks sessions session_notes nodes letters workers".split(
+  "tasks inputs outcomes steps durations shared_secret used_marks sessions session_notes nodes letters workers taken_rows".split(
     " ",
   );
 

@@ -52,16 +52,11 @@ export function rewriteLocalRows(db: Database.Database, owner: LocalOwner): bool
 
 function rewrite(db: Database.Database, values: SqlValues): void {
   for (const name of ["dropRepeatedKeys", "rewriteTasks", "rewriteSessions", "noteRewritten"] as const)
-    db.prepare(statements[name]).run(pick(values, statements[name]));
+    db.prepare(statements[name]).run(values);
 }
 
 function has(db: Database.Database, name: "isRewritten" | "hasEarlier", values: SqlValues): boolean {
-  return db.prepare(statements[name]).get(pick(values, statements[name])) !== undefined;
-}
-
-/** SQLite refuses a value that a statement has no name for. */
-function pick(values: SqlValues, statement: string): SqlValues {
-  return Object.fromEntries(Object.entries(values).filter(([name]) => statement.includes(`:${name}`)));
+  return db.prepare(statements[name]).get(values) !== undefined;
 }
 
 /**
