@@ -17,13 +17,15 @@ interface TokenSender {
 
 /** Finds the entries that send a token, in the files of all hosts and in every file in which setup has made one. */
 export function findTokenSenders(token: string, machine: Machine, record: SetupRecord): readonly TokenSender[] {
-  return targetsOf(machine, record).flatMap((target) =>
+  const found = targetsOf(machine, record).flatMap((target) =>
     entriesOf(target, machine).flatMap(({ name, entry }): TokenSender[] => {
       if (JSON.stringify(entry ?? null).includes(token)) return [{ file: target.file, entry: name }];
       const script = textsIn(entry).find((text) => isScriptWith(text, token));
       return script === undefined ? [] : [{ file: target.file, entry: name, script }];
     }),
   );
+  // Several hosts read one file.
+  return [...new Map(found.map((sender) => [`${sender.file} ${sender.entry}`, sender])).values()];
 }
 
 function targetsOf(machine: Machine, record: SetupRecord): readonly WrapTarget[] {
@@ -33,20 +35,15 @@ function targetsOf(machine: Machine, record: SetupRecord): readonly WrapTarget[]
       return file === undefined ? [] : [{ host, scope, file }];
     }),
   );
+  const inProjects = known.filter(({ scope }) => scope === "project");
   const elsewhere = record.files().flatMap((file): WrapTarget[] => {
     if (known.some((target) => target.file === file)) return [];
-    // Files of other projects have the names that they have in this one.
-    const named = known.find(
-      (target) => target.scope === "project" && endOf(target.file, machine) === endsLike(file, target, machine),
-    );
-    return named === undefined ? [] : [{ ...named, file }];
+    // A host's file has the same name in every project.
+    const like = inProjects.find((target) => file.endsWith(target.file.slice(machine.project.length)));
+    return like === undefined ? [] : [{ ...like, file }];
   });
   return [...known, ...elsewhere];
 }
-
-const endOf = (file: string, { project }: Machine) => file.slice(project.length);
-const endsLike = (file: string, target: WrapTarget, machine: Machine) =>
-  file.slice(-endOf(target.file, machine).length);
 
 /** None for a file that is not there, or cannot be understood. */
 function entriesOf(target: WrapTarget, machine: Machine): readonly FoundEntry[] {

@@ -215,7 +215,7 @@ async function openLocal(options: LocalOptions & Folders, usual: Transport): Pro
     const endpoint = {
       host: "127.0.0.1",
       port: 0,
-      token,
+      token: runtime.token,
       localUser: runtime.localUser,
       allowAnonymous: settings.http.allowAnonymous,
     };
