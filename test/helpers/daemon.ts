@@ -22,6 +22,8 @@ export interface FrontOptions extends Partial<WireOptions> {
   readonly words?: readonly string[];
   readonly cwd?: string;
   readonly env?: Record<string, string>;
+  /** Of another copy of the package. */
+  readonly executable?: string;
 }
 
 /** A home with daemons in it. After the test every one of them is killed, and none is left. */
@@ -42,8 +44,9 @@ export class DaemonHome {
   }
 
   /** `meanwhile serve` as a host starts it. */
-  start({ words = ownCommands, cwd = this.cwd, env = {} }: FrontOptions = {}): Started {
-    return startMeanwhile(["serve", ...words], { cwd, env: { ...this.#env, ...env } });
+  start({ words = ownCommands, cwd = this.cwd, env = {}, executable }: FrontOptions = {}): Started {
+    const place = { cwd, env: { ...this.#env, ...env } };
+    return startMeanwhile(["serve", ...words], executable === undefined ? place : { ...place, executable });
   }
 
   /** A client on a front of its own, hands shaken. */
