@@ -1,7 +1,8 @@
 import path from "node:path";
 import { expect, test } from "vitest";
-import { localKey } from "../../src/command/caller.ts";
+import { callerKey } from "../../src/command/caller.ts";
 import { defineCommand } from "../../src/command/command.ts";
+import { localUserIn } from "../../src/runtime/home-id.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
 import { MemoryStore } from "../../src/store/memory-store.ts";
 import { openStore, type Store } from "../../src/store/open.ts";
@@ -9,7 +10,7 @@ import type { NewTask } from "../../src/task/task.ts";
 import { runCli, startCli } from "../helpers/cli.ts";
 import { FakeClock, pass, settled } from "../helpers/fake-clock.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { openServer } from "../helpers/server.ts";
+import { localKey, openServer } from "../helpers/server.ts";
 import { newTask } from "../store-suite/cases/bench.ts";
 
 /** Tasks that no worker may claim, because a variable that they depend on has another value now. */
@@ -71,12 +72,13 @@ export default defineCommand({ summary: "Prints", effects: "read", run: () => ({
   const type = (line: string, key = "new") => runCli(["--no-bundled", ...line.split(" ")], { cwd, env: envOf(key) });
   await type("tools");
   const env = { ...process.env, ...envOf("old") };
-  const { environment, project } = await loadSettings({ cwd, env, flags: { bundled: false } });
+  const settings = await loadSettings({ cwd, env, flags: { bundled: false } });
+  const { environment, project } = settings;
   const store = await openStore(path.join(home, "tasks.db"));
   const make = async (taskId: string, facts: Partial<NewTask> = {}) => {
     const fresh = newTask(1, {
       taskId,
-      caller: localKey,
+      caller: callerKey(localUserIn(settings)),
       project,
       command: "invoice",
       input: {},
@@ -116,7 +118,7 @@ test("`tasks retry` where the variable is not set leaves the value to the next w
   });
   const store = await openStore(path.join(home, "tasks.db"));
   const { project, environment } = settings;
-  const taskId = await createCrashed(store, { project, environment });
+  const taskId = await createCrashed(store, { caller: callerKey(localUserIn(settings)), project, environment });
   const run = startCli(["--no-bundled", "tasks", "retry", taskId], { cwd, env });
   expect(await run.exited).toBe(0);
   expect(run.stderr()).toBe(

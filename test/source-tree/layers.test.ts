@@ -60,7 +60,7 @@ const table: Record<string, readonly string[] | "*"> = {
   "cli/remote": [...cliRoom, "cli/own", "client"],
   "cli/daemons": [...cliRoom, "cli/own", "cli/remote", "daemon", "daemon/front.ts", "gateway"],
   "cli/diagnose": [...cliRoom, "cli/own", "cli/remote", "diagnose", "client", "runtime"],
-  "cli/store": [...cliRoom, "store", "queue", "ids.ts"],
+  "cli/store": [...cliRoom, "store", "queue", "runtime", "ids.ts"],
   "cli/setup": [...cliRoom, "setup", "screen"],
   "cli/init": [...cliRoom, "cli/remote", "embed", "ids.ts"],
   "cli/entries": [

@@ -217,8 +217,8 @@ async function retry(context: OwnTasks): Promise<ExitCode> {
   const changed = asked.flatMap(([name, mark]) =>
     kept.some(([own, mine]) => own === name && mine !== mark) ? [name] : [],
   );
-  if (!(await tasks.engine.retry(localKey, found.taskId, Object.fromEntries(kept)))) {
-    const task = await tasks.engine.get(localKey, found.taskId);
+  if (!(await tasks.engine.retry(tasks.localKey, found.taskId, Object.fromEntries(kept)))) {
+    const task = await tasks.engine.get(tasks.localKey, found.taskId);
     throw new CommandError(whyNotQueued(task));
   }
   const values = changed.length === 0 ? "" : ` with the ${quoteNames(changed)} of this terminal`;
@@ -227,7 +227,7 @@ async function retry(context: OwnTasks): Promise<ExitCode> {
     terminal.say(
       `${yellow("!")} ${quoteNames(unset)} ${unset.length === 1 ? "is" : "are"} not set here: the next worker of its project runs it, with its own value.\n`,
     );
-  else context.revive(await tasks.engine.get(localKey, found.taskId));
+  else context.revive(await tasks.engine.get(tasks.localKey, found.taskId));
   return Exit.Ok;
 }
 

@@ -10,7 +10,7 @@ import { storeView } from "../screens/store-view.ts";
 import { clean } from "../terminal.ts";
 import type { TypedVerb } from "../verb.ts";
 import { copyStore } from "./copy-store.ts";
-import { describe, giveRowsBack, takeRows } from "./earlier-rows.ts";
+import { describe, giveRowsBack, takeRows } from "./take-rows.ts";
 
 export const subverbs = { check, migrate, copy };
 
