@@ -16,7 +16,8 @@ const maxStateLength = 64 * 1024;
 export type Resumed = { readonly taskId: string } | { readonly asked: readonly TaskQuestion[] };
 
 interface Payload {
-  readonly caller: string;
+  /** Stands for the caller and the project: clients can read what they carry, and no key is sent to them. */
+  readonly owner: string;
   readonly digest: string;
   readonly until: number;
   readonly taskId?: string;
@@ -24,22 +25,24 @@ interface Payload {
 }
 
 /**
- * Signs and reads `requestState`: for one caller, one tool with one set of arguments, one hour, one use. Whichever server
- * on the store has signed one, any of them reads it.
+ * Signs and reads `requestState`: for one caller, one tool of one project with one set of arguments, one hour, one use.
+ * Whichever server on the store has signed one, any of them reads it.
  */
 export class RequestStates {
   readonly #clock: Clock;
+  readonly #project: string;
   readonly #openShared: () => Promise<SharedState>;
 
   /** What is shared is opened when it is first needed. */
-  constructor(clock: Clock, openShared: () => Promise<SharedState>) {
+  constructor(clock: Clock, project: string, openShared: () => Promise<SharedState>) {
     this.#clock = clock;
+    this.#project = project;
     this.#openShared = openShared;
   }
 
   async sign(to: Resumed, call: ToolCall, caller: Caller): Promise<string> {
     const payload: Payload = {
-      ...bindingOf(call, caller),
+      ...this.#bindingOf(call, caller),
       until: this.#clock.now() + stateLivesMs,
       ...("taskId" in to ? { taskId: to.taskId } : { asked: to.asked }),
     };
@@ -63,16 +66,23 @@ export class RequestStates {
   /** Throws for anything that is not, or no longer, a state of ours for this very call. */
   async resume(state: unknown, call: ToolCall, caller: Caller): Promise<Resumed> {
     const payload = await this.#read(state);
-    const binding = bindingOf(call, caller);
+    const binding = this.#bindingOf(call, caller);
     const isOurs =
       payload !== undefined &&
-      payload.caller === binding.caller &&
+      payload.owner === binding.owner &&
       payload.digest === binding.digest &&
       payload.until > this.#clock.now();
     const nonce = String(state).split(".")[1] ?? "";
     if (!isOurs || !(await this.#isFirst(nonce)))
       throw badParams("Invalid or expired requestState", { reason: "invalid_request_state" });
     return payload.taskId === undefined ? { asked: payload.asked ?? [] } : { taskId: payload.taskId };
+  }
+
+  #bindingOf(call: ToolCall, caller: Caller): Pick<Payload, "owner" | "digest"> {
+    const owner = createHash("sha256")
+      .update(JSON.stringify([this.#project, callerKey(caller)]))
+      .digest("base64url");
+    return { owner, digest: digestOf(call.name, call.arguments ?? {}) };
   }
 
   async #isFirst(nonce: string): Promise<boolean> {
@@ -101,8 +111,4 @@ export class RequestStates {
       .update(text)
       .digest();
   }
-}
-
-function bindingOf(call: ToolCall, caller: Caller): { caller: string; digest: string } {
-  return { caller: callerKey(caller), digest: digestOf(call.name, call.arguments ?? {}) };
 }

@@ -106,7 +106,7 @@ export function createServing(options: ServingOptions): Serving {
     results,
     parked,
     plain,
-    states: new RequestStates(clock, options.openShared),
+    states: new RequestStates(clock, options.project, options.openShared),
     openEngine,
   };
   const lists: readonly ListName[] = hasPrompts ? ["tools", "prompts"] : ["tools"];
