@@ -290,3 +290,29 @@ describe("a worker that stops and keeps questions", () => {
     expect(await status()).toBe("failed");
   });
 });
+
+test("a task whose caller only a later version knows is left to that version, and the others run", async () => {
+  const run = vi.fn((_input: unknown, _task: unknown) => ({}));
+  const { store, engine, createWorker, create } = setUp(defineCommand({ summary: "x", run }), new FakeClock());
+  const warnings: string[] = [];
+  const log = { debug() {}, info() {}, warn: (text: string) => void warnings.push(text), error() {} };
+  const entry = { command: nothing, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
+  const later = { entry, input: { of: "later" }, caller: "key:of-a-later-version", reason: "test" };
+  const { task } = await engine.create(later);
+  const own = await create();
+  const worker = createWorker({ log });
+  await worker.runUntilIdle();
+  await worker.stop();
+  expect(await engine.get("local:ada", own.taskId)).toMatchObject({ status: "completed" });
+  expect(await engine.get(later.caller, task.taskId)).toMatchObject({
+    status: "queued",
+    attempts: 0,
+    statusMessage: "Waits for a worker whose version of Meanwhile knows its caller.",
+  });
+  expect(run).toHaveBeenCalledTimes(1);
+  expect(warnings).toEqual([
+    expect.stringContaining(`The task ${task.taskId} is of a kind of caller that only a later`),
+  ]);
+  // A worker of that version may claim it.
+  expect(await store.claim({ project: "p", worker: "later", leaseMs: 1_000 })).toMatchObject({ taskId: task.taskId });
+});

@@ -5,7 +5,7 @@ import { homeAt } from "../../../src/paths.ts";
 import { readHomeId } from "../../../src/runtime/home-id.ts";
 import { openStore } from "../../../src/store/open.ts";
 import { FakeClock } from "../../../src/testing/fake-clock.ts";
-import { runCli } from "../../helpers/cli.ts";
+import { runCli, startCli } from "../../helpers/cli.ts";
 import { temporaryFolder } from "../../helpers/home.ts";
 import { Bench, done } from "../../store-suite/cases/bench.ts";
 
@@ -33,7 +33,7 @@ async function place() {
       const { stdout } = await run("tasks", "list", "--json");
       return (JSON.parse(stdout) as { tasks: { taskId: string }[] }).tasks.map(({ taskId }) => taskId).sort();
     };
-    return { run, listed, id: () => readHomeId(homeAt(env)) };
+    return { run, listed, folder: env.MEANWHILE_HOME, id: () => readHomeId(homeAt(env)) };
   };
   return { file, store, home, close: () => store.close() };
 }
@@ -106,6 +106,25 @@ test("rows that a home made itself are not given back, and its idempotency keys 
   await one.run("store", "migrate", "--undo", "--yes");
   expect(await one.listed()).toEqual(["55555555-live"]);
   expect(await store.get({ caller: "local" }, "11111111-live")).toMatchObject({ idempotencyKey: "once" });
+  await close();
+});
+
+test("at a terminal store migrate asks, and leaves everything as it is without a yes", async () => {
+  const { file, home, close } = await place();
+  const one = home();
+  const migrate = async (key: string) => {
+    const run = startCli(["store", "migrate"], {
+      env: { MEANWHILE_HOME: one.folder, MEANWHILE_STORE: file },
+      screen: { columns: 80, rows: 24 },
+    });
+    await run.says(/Give them to this home\?/);
+    run.stdin.write(key);
+    return await run.exited;
+  };
+  expect([await migrate("\r"), await one.listed()]).toEqual([1, []]);
+  expect([await migrate("\x1b"), await one.listed()]).toEqual([1, []]);
+  expect(await migrate("y")).toBe(0);
+  expect(await one.listed()).toHaveLength(3);
   await close();
 });
 

@@ -35,6 +35,27 @@ export const scopeCases: readonly StoreCase[] = [
     assert.deepEqual(await bench.store.list(bench.scope(), { limit: 10 }), { tasks: [], nextCursor: undefined });
   }),
 
+  onStore("scope: the local users of two homes have nothing in common", async (bench) => {
+    const [one, other] = ["local:the-home-of-ada", "local:the-home-of-bob"];
+    const facts = { digest: "equal", idempotencyKey: "same" };
+    const options = { joinsEqual: true, maxLive: 1 };
+    const made = await bench.create({ ...facts, taskId: "of one", caller: one }, options);
+    assert.equal(made.kind, "created");
+    for (const caller of [other, "local", "anonymous", "local:", "local:the-home-of-ada "]) {
+      assert.equal(await bench.store.get({ caller }, "of one"), undefined, caller);
+      assert.equal(await bench.store.cancel({ caller }, "of one", "No."), false, caller);
+      assert.equal(await bench.store.findEqual({ caller }, "home", "equal"), undefined, caller);
+      assert.equal(await bench.store.prune({ caller }, "of one"), 0, caller);
+      const { kind, task } = (await bench.create({ ...facts, taskId: `of ${caller}`, caller }, options)) as never;
+      assert.deepEqual([kind, (task as { taskId: string }).taskId], ["created", `of ${caller}`]);
+      assert.equal((await bench.store.list({ caller }, { limit: 10 })).tasks.length, 1, caller);
+    }
+    // A worker of the project runs them all.
+    const callers = new Set<string | undefined>();
+    for (let n = 0; n < 6; n++) callers.add((await bench.claim())?.caller);
+    assert.equal(callers.size, 6);
+  }),
+
   onStore("scope: callers that differ in case, in a space or in a wildcard are different", async (bench) => {
     const { taskId } = await bench.make({ caller: "ada" });
     for (const caller of ["Ada", "ada ", " ada", "%", "ad_", "", "__proto__"]) {
