@@ -10,7 +10,6 @@ import type { SharedState } from "../task/shared-state.ts";
 import type { TaskStore } from "../task/store.ts";
 import { isPostgresUrl, parseAddress } from "./postgres/address.ts";
 import type { PostgresStore } from "./postgres/postgres-store.ts";
-import type { LocalOwner } from "./sqlite/local-rows.ts";
 
 /**
  * Which store there is, and how to get at it. A store is named by one word, the setting `store`; that it is the path of
@@ -25,6 +24,13 @@ export const memoryStore = ":memory:";
 /** Keeps the tasks, and what all servers on it share. */
 export interface Store extends TaskStore {
   readonly shared: SharedState;
+}
+
+/** The local user whose own a file is: of a home, or of the project of an embedded server. */
+export interface LocalOwner {
+  readonly key: string;
+  /** Absent: the rows of `local` are theirs in every project. */
+  readonly project?: string;
 }
 
 export interface StoreOptions {

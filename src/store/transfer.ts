@@ -25,7 +25,7 @@ export const payloadColumns: readonly string[] = ["input", "outcome"];
 /**
  * Tables that go as they are, each as a whole and in this order: none of them grows with the number of tasks. One more is
  * a line here, where both databases have it under this name with these columns. What nodes that run say to each other
- * (nodes, letters) stays behind.
+ * (nodes, letters) stays behind, and so does which rows a home took (taken_rows): they are its own in the copy.
  */
 export const plainTables = [
   { name: "durations", columns: { command: "text", kind: "text", bucket: "integer", count: "integer" } },

@@ -1,16 +1,10 @@
 import type Database from "better-sqlite3";
 import { earlierLocalKey } from "../../command/caller.ts";
+import type { LocalOwner } from "../open.ts";
 import { enterWal, isBusy } from "./connection.ts";
 import { everyCaller } from "./migrate-file.ts";
 import type { SqlValues } from "./rows.ts";
 import { transactOn } from "./transact.ts";
-
-/** The local user whose own a file is: of a home, or of the project of an embedded server. */
-export interface LocalOwner {
-  readonly key: string;
-  /** Absent: the rows of `local` are theirs in every project. */
-  readonly project?: string;
-}
 
 const ofProject = "(:project is null or project = :project)";
 const statements = {

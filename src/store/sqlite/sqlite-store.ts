@@ -29,6 +29,7 @@ import { begin, cancelledOutcome, lapsedMessage, unclaimablePrefix } from "../..
 import { Listeners } from "../listeners.ts";
 import { type LiveCount, LiveCounts } from "../live-counts.ts";
 import { LocalClock } from "../local-clock.ts";
+import type { LocalOwner } from "../open.ts";
 import { maxUnclaimable, unclaimable } from "../unclaimable.ts";
 import { ChangesElsewhere } from "./changes-elsewhere.ts";
 import { claimRow } from "./claim-row.ts";
@@ -40,7 +41,6 @@ import { interruptLost } from "./interrupt.ts";
 import { keepStep } from "./keep-step.ts";
 import { startLeaseKeeper } from "./lease-keeper.ts";
 import { LiveCommands } from "./live-commands.ts";
-import type { LocalOwner } from "./local-rows.ts";
 import { readPage } from "./read-page.ts";
 import { removeInPieces } from "./remove-in-pieces.ts";
 import { fromEnvironment, fromExactKey, fromRules, type SqlValues, type TaskRow, toExactKey, toTask } from "./rows.ts";

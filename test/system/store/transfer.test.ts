@@ -203,10 +203,10 @@ test("rows that have lost what belongs to them are found, in both kinds of store
   ]);
 });
 
-/** Whose rows belong to a task, and what only nodes that run have to say; a table that stands nowhere would be forgotten. */
+/** Whose rows belong to a task, and what is about this database or its running nodes alone; a table that stands nowhere would be forgotten. */
 const elsewhere = {
   withTasks: ["tasks", "inputs", "outcomes", "steps"],
-  leftBehind: ["nodes", "workers", "letters", "sqlite_sequence", "meanwhile_schema"],
+  leftBehind: ["nodes", "workers", "letters", "sqlite_sequence", "meanwhile_schema", "rewritten_callers", "taken_rows"],
 };
 
 test("every table of both databases is copied, or known to stay behind", async () => {
