@@ -149,6 +149,35 @@ describe("A call", () => {
     expect(await waiting).toMatchObject({ isError: true });
   });
 
+  test("of the process or of stdio is of the project's local user: servers of one name on one store share their tasks, and others see none", async () => {
+    const store = path.join(temporaryFolder(), "tasks.db");
+    const [one, replica, other] = [open({ store }), open({ store }), open({ store, name: "other" })];
+    const waiting = one.call("report_publish");
+    const { taskId } = await vi.waitFor(async () => {
+      const [task] = (await one.tasks.list()).tasks;
+      expect(task?.status).toBe("input_required");
+      return task as { taskId: string };
+    });
+    const overStdio = async (server: EmbeddedServer) => {
+      const [theirs, ours] = InMemory2.createLinkedPair();
+      await server.connect(theirs);
+      const client = new Client2({ name: "test", version: "1" });
+      await client.connect(ours);
+      onTestFinished(() => client.close());
+      return JSON.stringify(await client.callTool({ name: "task_status", arguments: { job_id: taskId } }));
+    };
+    for (const server of [one, replica]) {
+      expect(await server.tasks.get(taskId)).toMatchObject({ status: "input_required" });
+      expect(await overStdio(server)).toContain("Publish it?");
+    }
+    expect(await other.tasks.get(taskId)).toBeUndefined();
+    expect(await overStdio(other)).toContain("There is no such task");
+    await expect(other.tasks.cancel(taskId)).rejects.toThrow("There is no such task");
+    expect((await other.tasks.list()).tasks).toEqual([]);
+    expect(await replica.tasks.cancel(taskId)).toBe(true);
+    expect(await waiting).toMatchObject({ isError: true });
+  });
+
   test("that asks waits as a task until somebody answers, and tells how far it is", async () => {
     const server = open();
     const seen: TaskProgress[] = [];

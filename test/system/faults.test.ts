@@ -62,9 +62,9 @@ describe("a worker that is lost", () => {
         const { taskId } = await create("safe", { key, ms: 400 });
         await waitFor(() => attemptsOf(folder, key, "start").includes(1));
         await stopBetweenWrites(late, path.join(folder, "tasks.db"));
-        const isTooLate = isTerminal(await engine.get("ada", taskId));
+        const isTooLate = isTerminal(await engine.get("local:ada", taskId));
         const stopOther = startHere(store, folder, leaseMs);
-        const ended = await engine.wait("ada", taskId);
+        const ended = await engine.wait("local:ada", taskId);
         await stopOther();
         late.kill("SIGCONT");
         if (!isTooLate) {
@@ -78,7 +78,7 @@ describe("a worker that is lost", () => {
           await wait(50);
           takenOver += 1;
         }
-        expect(await engine.get("ada", taskId)).toEqual(ended);
+        expect(await engine.get("local:ada", taskId)).toEqual(ended);
       }
       expect(takenOver).toBeGreaterThan(times / 2);
     },
@@ -90,7 +90,7 @@ describe("a worker that is lost", () => {
     const { engine, create } = await openStage(folder);
     await Promise.all([startWorker(folder, 3_000), startWorker(folder, 3_000)]);
     const { taskId } = await create("blocks", { key: "k", ms: 9_000 });
-    expect(await engine.wait("ada", taskId)).toMatchObject({ status: "completed", fence: 1, crashes: 0 });
+    expect(await engine.wait("local:ada", taskId)).toMatchObject({ status: "completed", fence: 1, crashes: 0 });
     expect(attemptsOf(folder, "k", "start")).toEqual([1]);
   });
 
@@ -108,7 +108,12 @@ describe("a worker that is lost", () => {
     process.stdout.write(`F05: taken over after ${Math.round(tookMs)} ms\n`);
     // The promise is 2 s; whatever else this machine does, it is long before the lease would have ended.
     expect(tookMs).toBeLessThan(25_000);
-    expect(await engine.get("ada", taskId)).toMatchObject({ status: "working", fence: 2, crashes: 1, attempts: 1 });
+    expect(await engine.get("local:ada", taskId)).toMatchObject({
+      status: "working",
+      fence: 2,
+      crashes: 1,
+      attempts: 1,
+    });
   });
 
   test("is killed: what its tools have left behind is found in the next process, where that was safe", async () => {
@@ -121,7 +126,7 @@ describe("a worker that is lost", () => {
       await vi.waitFor(async () => expect(await said(taskId)).toContain("last"), { timeout: 50_000 });
     first.kill("SIGKILL");
     await startWorker(folder, 30_000);
-    const [safe, unsafe] = await Promise.all(ids.map((taskId) => engine.wait("ada", taskId)));
+    const [safe, unsafe] = await Promise.all(ids.map((taskId) => engine.wait("local:ada", taskId)));
     expect(safe).toMatchObject({ status: "completed", fence: 2, crashes: 1, attempts: 1 });
     expect(JSON.parse((safe as { outcome?: { foreign?: string } }).outcome?.foreign ?? "")).toMatchObject({
       structuredContent: { attempt: 2, leftBehind: { said: "last" } },
@@ -140,21 +145,21 @@ describe("a worker that is lost", () => {
       const task = await createOn(engine, "safe");
       await store.claim({ project: "chaos", worker: "elsewhere|boot|1|1|x", leaseMs: 30_000 });
       const claimedAt = clock.now();
-      for (let second = 0; second < 40 && (await engine.get("ada", task.taskId)).status === "working"; second++)
+      for (let second = 0; second < 40 && (await engine.get("local:ada", task.taskId)).status === "working"; second++)
         await pass(clock, 1);
       sweeper.stop();
       expect(clock.now() - claimedAt).toBeGreaterThanOrEqual(30_000);
       expect(clock.now() - claimedAt).toBeLessThanOrEqual(36_000);
-      expect(await engine.get("ada", task.taskId)).toMatchObject({ status: "queued", crashes: 1 });
+      expect(await engine.get("local:ada", task.taskId)).toMatchObject({ status: "queued", crashes: 1 });
     },
   );
 
   test("a task of 12 s, killed in the midst of it, is begun again before its lease would have ended, and completes, with the defaults", async () => {
-    const { cwd, env, words, create } = await openHome({ "nap.ts": nap("idempotent: true,") });
+    const { cwd, env, words, create, localKey } = await openHome({ "nap.ts": nap("idempotent: true,") });
     const { engine, taskId } = await create("nap", { ms: 12_000 });
     startMeanwhile([...words, "_work"], { cwd, env });
     const held = await taskWhen(
-      () => engine.get("local", taskId),
+      () => engine.get(localKey, taskId),
       (task) => task.status === "working",
     );
     const heldAt = performance.now();
@@ -162,7 +167,7 @@ describe("a worker that is lost", () => {
     await wait(Math.max(0, 1_500 - (performance.now() - heldAt)));
     process.kill(Number(!isTerminal(held) && held.lease?.worker.split("|")[2]), "SIGKILL");
     const killedAt = performance.now();
-    const task = await engine.wait("local", taskId);
+    const task = await engine.wait(localKey, taskId);
     const tookMs = performance.now() - killedAt;
     process.stdout.write(`a task of 12 s completed ${Math.round(tookMs)} ms after its process was killed\n`);
     expect(task).toMatchObject({ status: "completed", fence: 2, crashes: 1 });
@@ -185,20 +190,20 @@ describe("a command that is a danger to its process", () => {
       Array.from({ length: 100 }, (_, at) => create("safe", { key: `good ${at}`, ms: 10 })),
     );
     for (const { taskId } of good)
-      expect(await engine.wait("ada", taskId)).toMatchObject({ status: "completed", crashes: 0 });
+      expect(await engine.wait("local:ada", taskId)).toMatchObject({ status: "completed", crashes: 0 });
     for (const { taskId } of poison) {
-      const task = await engine.wait("ada", taskId);
+      const task = await engine.wait("local:ada", taskId);
       expect(task).toMatchObject({ status: "failed", fence: 3, outcome: { cause: "interrupted" } });
       expect(task.statusMessage).toMatch(
         /^It(s process ended by itself| used more than \d+ MB of memory and was ended).*Given up after 3 attempts\.$/,
       );
     }
-    expect(await engine.wait("ada", unsafe.taskId)).toMatchObject({
+    expect(await engine.wait("local:ada", unsafe.taskId)).toMatchObject({
       status: "failed",
       fence: 1,
       statusMessage: expect.stringContaining("Outcome unknown"),
     });
-    expect(await engine.wait("ada", exiting.taskId)).toMatchObject({
+    expect(await engine.wait("local:ada", exiting.taskId)).toMatchObject({
       status: "failed",
       fence: 1,
       statusMessage: expect.stringContaining("process.exit(3)"),
@@ -215,12 +220,12 @@ describe("a command that is a danger to its process", () => {
     const pids = await waitFor(() => readPids(pidFile));
     expect(pids.map(isRunning)).toEqual([true, true]);
     const cancelledAt = performance.now();
-    expect(await engine.cancel("ada", taskId)).toBe(true);
+    expect(await engine.cancel("local:ada", taskId)).toBe(true);
     await waitFor(() => !pids.some(isRunning));
     process.stdout.write(
       `an isolated command that ignored its cancel was gone after ${Math.round(performance.now() - cancelledAt)} ms\n`,
     );
-    expect(await engine.get("ada", taskId)).toMatchObject({ status: "cancelled" });
+    expect(await engine.get("local:ada", taskId)).toMatchObject({ status: "cancelled" });
   });
 
   test("its worker is killed: it ends too, and all it has started with it", async () => {
@@ -244,7 +249,10 @@ function readPids(file: string): number[] | undefined {
 test("F07 SIGTERM: what is safe is given back at once; what is not may end in its time, and is interrupted after it; exit 0", async () => {
   await Promise.all(
     [["_work"], ["serve", "--http", "--port", "0"]].map(async (verb) => {
-      const { cwd, env, words, create } = await openHome({ "nap.ts": nap("idempotent: true,"), "once.ts": nap("") });
+      const { cwd, env, words, create, localKey } = await openHome({
+        "nap.ts": nap("idempotent: true,"),
+        "once.ts": nap(""),
+      });
       const short = await create("once", { ms: 4_000 });
       const { engine } = short;
       const long = await create("nap", { ms: 120_000 });
@@ -252,19 +260,19 @@ test("F07 SIGTERM: what is safe is given back at once; what is not may end in it
       const server = startMeanwhile([...words, ...verb], { cwd, env });
       for (const { taskId } of [short, long, unsafe])
         await taskWhen(
-          () => engine.get("local", taskId),
+          () => engine.get(localKey, taskId),
           (task) => task.status === "working",
         );
       server.child.kill("SIGTERM");
       expect(await server.exited).toBe(0);
-      expect(await engine.get("local", short.taskId)).toMatchObject({ status: "completed", attempts: 1 });
-      expect(await engine.get("local", long.taskId)).toMatchObject({
+      expect(await engine.get(localKey, short.taskId)).toMatchObject({ status: "completed", attempts: 1 });
+      expect(await engine.get(localKey, long.taskId)).toMatchObject({
         status: "queued",
         attempts: 0,
         crashes: 0,
         lease: undefined,
       });
-      expect(await engine.get("local", unsafe.taskId)).toMatchObject({
+      expect(await engine.get(localKey, unsafe.taskId)).toMatchObject({
         status: "failed",
         outcome: { cause: "interrupted" },
       });
@@ -295,7 +303,7 @@ test.skipIf(!strace)(
     const broken = await startWorker(folder, 1_000, failing);
     await waitFor(() => tasks.some((_, at) => attemptsOf(folder, `k${at}`, "finish").length > 0));
     await wait(3_000);
-    const seen = await Promise.all(tasks.map(({ taskId }) => before.engine.get("ada", taskId)));
+    const seen = await Promise.all(tasks.map(({ taskId }) => before.engine.get("local:ada", taskId)));
     const counts = Object.entries(Object.groupBy(seen, (task) => task.status)).map(
       ([status, all]) => `${all?.length} ${status}`,
     );
@@ -305,7 +313,7 @@ test.skipIf(!strace)(
     broken.kill("SIGKILL");
     await startWorker(folder, 1_000);
     for (const [at, { taskId }] of tasks.entries()) {
-      const task = await before.engine.wait("ada", taskId);
+      const task = await before.engine.wait("local:ada", taskId);
       expect(task.status).toBe("completed");
       const first = seen[at];
       if (first !== undefined && isTerminal(first)) expect(task).toEqual(first);
@@ -322,10 +330,10 @@ describe.each(stores)("on %s", (_name, open) => {
     const engine = engineOn(store);
     const { taskId } = await createOn(engine, "safe");
     const answers = await Promise.all(
-      Array.from({ length: 50 }, (_, at) => engine.cancel("ada", taskId, `cancel ${at}`)),
+      Array.from({ length: 50 }, (_, at) => engine.cancel("local:ada", taskId, `cancel ${at}`)),
     );
     expect(answers.filter(Boolean)).toHaveLength(1);
-    expect(await engine.get("ada", taskId)).toMatchObject({
+    expect(await engine.get("local:ada", taskId)).toMatchObject({
       status: "cancelled",
       version: 2,
       statusMessage: `cancel ${answers.indexOf(true)}`,
@@ -351,13 +359,13 @@ describe.each(stores)("on %s", (_name, open) => {
           for (let turn = 0; turn < round % 16; turn++) await Promise.resolve();
           return await store.settle(claim, completed);
         };
-        const [isCancelled, isSettled] = await Promise.all([engine.cancel("ada", taskId), settle()]);
+        const [isCancelled, isSettled] = await Promise.all([engine.cancel("local:ada", taskId), settle()]);
         expect([isCancelled, isSettled].filter(Boolean)).toHaveLength(1);
-        const task = await engine.get("ada", taskId);
+        const task = await engine.get("local:ada", taskId);
         expect(task.status).toBe(isCancelled ? "cancelled" : "completed");
         expect(task.version).toBe(3);
         wins[isCancelled ? "cancel" : "result"] += 1;
-        if (round % 100 === 99) await engine.prune("ada");
+        if (round % 100 === 99) await engine.prune("local:ada");
       }
       expect(Math.min(wins.cancel, wins.result)).toBeGreaterThan(0);
     },
@@ -372,14 +380,14 @@ describe.each(stores)("on %s", (_name, open) => {
     const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000 });
     clock.advance(60_000);
     await store.sweep();
-    expect(await engine.get("ada", taskId)).toMatchObject({ status: "working" });
+    expect(await engine.get("local:ada", taskId)).toMatchObject({ status: "working" });
     expect(await store.settle({ taskId, fence: claimed?.fence ?? -1 }, completed)).toBe(true);
     clock.advance(49);
     expect(await store.sweep()).toBe(0);
-    expect(await engine.get("ada", taskId)).toMatchObject({ status: "completed" });
+    expect(await engine.get("local:ada", taskId)).toMatchObject({ status: "completed" });
     clock.advance(1);
-    expect(await wordsOf(engine.get("ada", taskId))).toBe(await wordsOf(engine.get("ada", randomUUID())));
-    expect((await engine.list("ada")).tasks).toEqual([]);
+    expect(await wordsOf(engine.get("local:ada", taskId))).toBe(await wordsOf(engine.get("local:ada", randomUUID())));
+    expect((await engine.list("local:ada")).tasks).toEqual([]);
     expect(await store.sweep()).toBe(1);
   });
 
@@ -397,8 +405,8 @@ describe.each(stores)("on %s", (_name, open) => {
     for (const jumpMs of [0, 60 * minutes, -120 * minutes]) {
       clock.offset += jumpMs;
       await pass(clock, 120);
-      expect(await engine.get("ada", running.taskId)).toMatchObject({ status: "working", fence: 1, crashes: 0 });
-      expect(await engine.get("ada", ended.taskId)).toMatchObject({ status: "completed" });
+      expect(await engine.get("local:ada", running.taskId)).toMatchObject({ status: "working", fence: 1, crashes: 0 });
+      expect(await engine.get("local:ada", ended.taskId)).toMatchObject({ status: "completed" });
     }
     sweeper.stop();
     await stopHeartbeat();
@@ -415,14 +423,14 @@ describe.each(stores)("on %s", (_name, open) => {
     const sweepers = [startSweeper(store, clock), startSweeper(store, clock)];
     await pass(clock, 60);
     clock.offset += 60 * minutes;
-    expect(await engine.get("ada", taskId), "before anybody has noticed").toMatchObject({ status: "completed" });
+    expect(await engine.get("local:ada", taskId), "before anybody has noticed").toMatchObject({ status: "completed" });
     for (let second = 1; second < 9 * 60; second++) {
       await pass(clock, 1);
-      expect(await engine.get("ada", taskId), `after ${second} s`).toMatchObject({ status: "completed" });
+      expect(await engine.get("local:ada", taskId), `after ${second} s`).toMatchObject({ status: "completed" });
     }
     await pass(clock, 120);
     for (const sweeper of sweepers) sweeper.stop();
-    await expect(engine.get("ada", taskId)).rejects.toThrow(UnknownTask);
+    await expect(engine.get("local:ada", taskId)).rejects.toThrow(UnknownTask);
     expect(await store.sweep(), "nothing is left to remove").toBe(0);
   });
 
@@ -443,7 +451,7 @@ describe.each(stores)("on %s", (_name, open) => {
     });
     await pass(clock, 11 * 60);
     sweeper.stop();
-    await expect(engine.get("ada", ended.taskId)).rejects.toThrow(UnknownTask);
+    await expect(engine.get("local:ada", ended.taskId)).rejects.toThrow(UnknownTask);
   });
 
   test("two callers with 500 tasks each never meet, by any verb; a foreign id is answered as a made-up one", {
@@ -451,14 +459,14 @@ describe.each(stores)("on %s", (_name, open) => {
   }, async () => {
     const store = await open();
     const engine = engineOn(store);
-    const own: Record<string, string[]> = { ada: [], bob: [] };
+    const own: Record<string, string[]> = { "local:ada": [], "local:bob": [] };
     for (let at = 0; at < 500; at++)
-      for (const caller of ["ada", "bob"])
+      for (const caller of ["local:ada", "local:bob"])
         own[caller]?.push((await createOn(engine, at % 2 === 0 ? "safe" : "asks", { caller })).taskId);
     await answerable(store);
     for (const [caller, other] of [
-      ["ada", "bob"],
-      ["bob", "ada"],
+      ["local:ada", "local:bob"],
+      ["local:bob", "local:ada"],
     ] as const) {
       const listed: string[] = [];
       let cursor: string | undefined;
@@ -476,9 +484,9 @@ describe.each(stores)("on %s", (_name, open) => {
           expect(await wordsOf(verb(caller, taskId))).toBe(unknown);
       }
     }
-    for (const taskId of own.ada ?? []) expect(isTerminal(await engine.get("ada", taskId))).toBe(false);
-    await engine.cancel("ada", own.ada?.[0] ?? "");
-    expect([await engine.prune("bob"), await engine.prune("ada")]).toEqual([0, 1]);
+    for (const taskId of own["local:ada"] ?? []) expect(isTerminal(await engine.get("local:ada", taskId))).toBe(false);
+    await engine.cancel("local:ada", own["local:ada"]?.[0] ?? "");
+    expect([await engine.prune("local:bob"), await engine.prune("local:ada")]).toEqual([0, 1]);
   });
 });
 
@@ -516,7 +524,14 @@ async function createOn(
   const entry = entryOf(kind);
   if (entry === undefined) throw new Error(`There is no command ${kind}.`);
   return (
-    await engine.create({ entry, input: { key: "k", ms: 1 }, caller: "ada", reason: "test", isNew: true, ...more })
+    await engine.create({
+      entry,
+      input: { key: "k", ms: 1 },
+      caller: "local:ada",
+      reason: "test",
+      isNew: true,
+      ...more,
+    })
   ).task;
 }
 
@@ -634,8 +649,8 @@ async function openHome(files: Record<string, string>) {
   const create = async (name: string, input: object) => {
     const command = defineCommand({ summary: "x", idempotent: name === "nap", run: () => ({}) });
     const entry = { command, toolName: name, path: [name], file: path.join(folder, `${name}.ts`) };
-    const { task } = await tasks.engine.create({ entry, input, caller: "local", reason: "test", isNew: true });
+    const { task } = await tasks.engine.create({ entry, input, caller: tasks.localKey, reason: "test", isNew: true });
     return { engine: tasks.engine, taskId: task.taskId };
   };
-  return { cwd, env, words, create };
+  return { cwd, env, words, create, localKey: tasks.localKey };
 }

@@ -46,24 +46,25 @@ test("a command that exhausts memory ends one server, and no more: it is given u
   const create = async (tool: string) => {
     const entry = catalog.get(tool);
     if (entry === undefined) throw new Error(`There is no command ${tool}.`);
-    return (await tasks.engine.create({ entry, input: near.input, caller: "local", reason: "test" })).task.taskId;
+    return (await tasks.engine.create({ entry, input: near.input, caller: tasks.localKey, reason: "test" })).task
+      .taskId;
   };
   const start = () =>
     startMeanwhile(["serve", "--http", "--port", "0", "--commands", folder, "--no-bundled"], { cwd, env });
   const [patient, hoard] = [await create("near_patient"), await create("near_hoard")];
   // Whoever looks after the server starts it again each time it dies.
-  const hasEnded = tasks.engine.wait("local", hoard).then(() => "ended");
+  const hasEnded = tasks.engine.wait(tasks.localKey, hoard).then(() => "ended");
   const servers = [start()];
   const died = () => servers.at(-1)?.exited.then(() => "died");
   while (servers.length < 6 && (await Promise.race([hasEnded, died()])) === "died") servers.push(start());
   expect(servers.length, "one server died, and the next one lived").toBe(2);
-  expect((await tasks.engine.get("local", hoard)).statusMessage).toMatch(
+  expect((await tasks.engine.get(tasks.localKey, hoard)).statusMessage).toMatch(
     /^Its process ended by itself .* Given up after 3 attempts\.$/,
   );
   expect(near.lines().filter((line) => line === "hoards")).toHaveLength(4);
-  expect(isTerminal(await tasks.engine.get("local", patient)), "the neighbour goes on").toBe(false);
+  expect(isTerminal(await tasks.engine.get(tasks.localKey, patient)), "the neighbour goes on").toBe(false);
   near.open();
-  expect(await tasks.engine.wait("local", patient)).toMatchObject({
+  expect(await tasks.engine.wait(tasks.localKey, patient)).toMatchObject({
     status: "completed",
     outcome: { data: { attempt: 2 } },
   });

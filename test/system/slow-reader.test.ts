@@ -4,7 +4,7 @@ import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import { defaultLimits } from "../../src/task/limits.ts";
 import { FakeClock, pass, settled, turns } from "../helpers/fake-clock.ts";
-import { openServer } from "../helpers/server.ts";
+import { localKey, openServer } from "../helpers/server.ts";
 import { waitFor } from "../helpers/wait-for.ts";
 
 /** Not in the in-process tier: its megabytes would count in the memory that tests there measure. */
@@ -56,7 +56,7 @@ test("while another result waits for room, the connection that reads slowest is 
   const engine = await server.engine();
   const ended = await waitFor(async () => {
     clock.advance(100);
-    return (await engine.list("local", { statuses: ["completed"] })).tasks[0];
+    return (await engine.list(localKey, { statuses: ["completed"] })).tasks[0];
   });
   expect(ended).toMatchObject({ command: "big", reason: "its client went away before the answer" });
 });
