@@ -58,9 +58,12 @@ export async function openEngine(file, { concurrency = 16, maxLive, queue = "sto
   return {
     store,
     worker,
-    // As a call does that becomes a task at once.
-    create: async (name, caller, input) =>
-      (await createHere({ engine, worker }, { entry: entries[name], input, caller, reason: "bench" }, false)).task,
+    // As a call does that becomes a task at once. A worker runs no task of a caller whose key is of no known kind.
+    create: async (name, who, input) => {
+      const caller = who === "anonymous" ? who : `local:${who}`;
+      return (await createHere({ engine, worker }, { entry: entries[name], input, caller, reason: "bench" }, false))
+        .task;
+    },
     wait: (task) => engine.wait(task.caller, task.taskId),
     async close() {
       await worker.stop(0);

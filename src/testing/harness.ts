@@ -1,5 +1,6 @@
 import path from "node:path";
 import { type Clock, nextTurn } from "../clock.ts";
+import { localKeyOf } from "../command/caller.ts";
 import { catalogOf } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
 import type { Answer, Origin, Root } from "../command/context.ts";
@@ -31,7 +32,7 @@ export interface Harness {
   close(): Promise<void>;
 }
 
-const caller = "tester";
+const caller = localKeyOf("tester");
 
 export interface HarnessOptions {
   /** What `task.home` is. */
