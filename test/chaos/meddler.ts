@@ -50,7 +50,7 @@ export class Meddler {
   }
 
   async answerQuestions(): Promise<void> {
-    for (const caller of ["local:ada", "local:bob", "cleo"]) {
+    for (const caller of ["local:ada", "local:bob", "local:cleo"]) {
       const page = await this.#try(() => this.#engine.list(caller, { statuses: ["input_required"] }));
       for (const task of page?.tasks ?? [])
         for (const { key } of openQuestions(task)) {

@@ -113,7 +113,7 @@ function nextIntent(count: number): Intent {
   return {
     key: `${name}-${seed}-${count}`,
     kind,
-    caller: pick(random, ["local:ada", "local:bob", "cleo"]),
+    caller: pick(random, ["local:ada", "local:bob", "local:cleo"]),
     ms: Math.round(ms),
   };
 }
