@@ -57,7 +57,7 @@ export async function openTasks(settings: Settings | HomelessSettings, options: 
     clock,
     log,
     project,
-    localUser: options.localUser ?? localUserIn(settings),
+    localUser: options.localUser ?? localUserIn(settings, log),
     seesAllProjects: options.seesAllProjects ?? false,
     environment: options.environment ?? (() => settings.environment),
     ...(settings.home === undefined

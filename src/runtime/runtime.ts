@@ -107,7 +107,7 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
     const unknown = unknownLongTools(settings.deferral.tools, catalog);
     if (unknown !== undefined) log.warn(unknown);
   });
-  const localUser = localUserIn(settings);
+  const localUser = localUserIn(settings, log);
   const tasks = new ServedTasks(settings, catalog, { ...parts, localUser });
   const { clock } = tasks;
   const cancelLoading =

@@ -10,8 +10,10 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
+import { callerKey } from "../../../src/command/caller.ts";
+import { silentLog } from "../../../src/log.ts";
 import { homeAt } from "../../../src/paths.ts";
-import { deriveId, readHomeId } from "../../../src/runtime/home-id.ts";
+import { deriveId, localUserIn, readHomeId } from "../../../src/runtime/home-id.ts";
 import { runCli } from "../../helpers/cli.ts";
 import { temporaryFolder, writeFiles } from "../../helpers/home.ts";
 import { openServer } from "../../helpers/server.ts";
@@ -53,6 +55,19 @@ test("nodes that share a token file share the ID, and another token is another I
   expect(homeWith({ token: one })).not.toBe(homeWith({ token: other }));
   expect(homeWith({ token: other, "home-id": `${deriveId(one)}\n` })).toBe(homeWith({ token: one }));
   expect(() => homeWith({ token: one, "home-id": "not an ID" })).toThrow(/home-id holds no home ID; restore it/);
+});
+
+test("in a home that cannot be made the local user is nobody's but this process's, and a warning says so", () => {
+  const home = homeAt({ MEANWHILE_HOME: path.join(writeFiles(temporaryFolder(), { "a file": "" }), "a file", "home") });
+  const warnings: string[] = [];
+  const log = { ...silentLog, warn: (text: string) => void warnings.push(text) };
+  const users = [localUserIn({ home, project: "p" }, log), localUserIn({ home, project: "p" }, log)];
+  const keys = users.map(callerKey);
+  expect(keys[0]).not.toBe(keys[1]);
+  expect(users.map(callerKey)).toEqual(keys);
+  expect(warnings).toHaveLength(2);
+  expect(warnings[0]).toContain(`Cannot use the home folder ${home.folder}`);
+  expect(warnings[0]).toContain("no other process finds the tasks of the local user");
 });
 
 test.each(["token", "home-id"])(
