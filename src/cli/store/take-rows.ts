@@ -1,8 +1,8 @@
-import { callerKey } from "../../command/caller.ts";
+import { localKeyOf } from "../../command/caller.ts";
 import { CommandError } from "../../errors.ts";
 import type { Home } from "../../paths.ts";
 import { thisProgram } from "../../program/program.ts";
-import { localUserIn } from "../../runtime/home-id.ts";
+import { readHomeId } from "../../runtime/home-id.ts";
 import { type EarlierRows, sumOf } from "../../store/earlier-rows.ts";
 import { countEarlierRows, giveBackRows, takeEarlierRows } from "../../store/manage.ts";
 import { describeStore, isAcrossMachines } from "../../store/open.ts";
@@ -45,7 +45,7 @@ export async function giveRowsBack({ store, home, terminal, isConfirmed }: Meant
 }
 
 function keyOf(home: Home): string {
-  return callerKey(localUserIn({ home, project: "" }));
+  return localKeyOf(readHomeId(home));
 }
 
 async function isMeant(message: string, terminal: Terminal): Promise<boolean> {
