@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -20,15 +21,19 @@ interface Machine {
   readonly shiftMs?: number;
 }
 
-/** Nodes of one project that share nothing but a database: each has its own home, folder and token. */
+/**
+ * Nodes of one project that share a database. Each has its own home and folder; the homes of the doors have the same
+ * token, and so the same local user. Workers run tasks for every caller: their homes have tokens of their own.
+ */
 async function openNodes() {
   const schema = newSchema();
   const store = urlOf(await serverPort(), schema);
-  const onOwn = ({ host, shiftMs = 0 }: Machine) => ({
+  const token = `${randomBytes(32).toString("base64url")}\n`;
+  const onOwn = ({ host, shiftMs = 0 }: Machine, files: Record<string, string> = {}) => ({
     cwd: writeFiles(temporaryFolder(), { "meanwhile.config.json": JSON.stringify({ project: "many-nodes" }) }),
     env: {
       MEANWHILE_STORE: store,
-      MEANWHILE_HOME: temporaryFolder(),
+      MEANWHILE_HOME: writeFiles(temporaryFolder(), files),
       NODE_OPTIONS: `--import=${elsewhere}`,
       ELSEWHERE_HOST: host,
       ELSEWHERE_SHIFT_MS: String(shiftMs),
@@ -38,8 +43,8 @@ async function openNodes() {
     schema,
     /** A door, as the local user sees it there; it runs nothing. */
     async door(machine: Machine): Promise<ModernClient & { readonly older: () => Promise<SessionClient> }> {
-      const { url, token } = await startGuardedHttp(["--no-work", ...words], onOwn(machine));
-      const headers = { authorization: `Bearer ${token()}` };
+      const { url } = await startGuardedHttp(["--no-work", ...words], onOwn(machine, { token }));
+      const headers = { authorization: `Bearer ${token.trim()}` };
       const capabilities = { ...takesTasks, elicitation: { form: {} } };
       // Clients of 2025 say how long a result is to be kept.
       const older = () => SessionClient.begin(url, { headers, capabilities: { tasks: {} } });
