@@ -5,7 +5,10 @@ import { createId, createSecret } from "../ids.ts";
 export function readSecret(file: string): string {
   if (!existsSync(file)) makeSecret(file);
   const secret = readFileSync(file, "utf8").trim();
-  if (secret.length < 32) throw new Error(`${file} holds no token; delete it, and a new one is made`);
+  if (secret.length < 32)
+    throw new Error(
+      `${file} holds no token; restore it from a backup, or delete it: then a new one is made, and the tasks of this home are found only if there is a file home-id beside it`,
+    );
   return secret;
 }
 

@@ -158,7 +158,7 @@ describe("who is calling", () => {
     const home = writeFiles(temporaryFolder(), { token: "" });
     expect(await runCli(["serve", "--http", "--port", "0"], { env: { MEANWHILE_HOME: home } })).toMatchObject({
       code: 70,
-      stderr: expect.stringContaining("holds no token; delete it"),
+      stderr: expect.stringContaining("holds no token; restore it from a backup, or delete it"),
     });
   });
 
