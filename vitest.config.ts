@@ -41,8 +41,6 @@ export const createConfig = (rounds: Rounds) =>
     test: {
       provide: { rounds },
       sequence: { sequencer: SlowFirst },
-      // System tests wait for their processes most of the time: six files at a time, also on two cores.
-      maxWorkers: 6,
       projects: tiers.map(({ exclude = [], ...tier }) => ({
         extends: true,
         test: { ...tier, exclude: [...exclude, "**/node_modules/**"] },

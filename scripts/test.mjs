@@ -14,10 +14,11 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statfsSync,
 } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { onParentEnd } from "./parent.mjs";
@@ -54,6 +55,8 @@ const folder = mkdtempSync(path.join(temporaryRoot(), "mw-"));
 chmodSync(folder, 0o1777);
 const cleaner = startCleaner();
 const report = path.join(folder, "report.json");
+let running;
+let isStopped = false;
 const { passed, failed, skipped } = await run();
 const left = await cleaner.finish();
 
@@ -129,24 +132,44 @@ function temporaryRoot() {
   }
 }
 
+/**
+ * The in-process tier needs the processor, and its tests on quick time need it soon: a worker for each core. Tests of the
+ * other tiers wait for their processes most of the time: six files at a time, also on two cores.
+ */
 async function run() {
+  const others = wanted.filter((tier) => tier !== "in-process");
+  const results = [];
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => stopTests(signal));
+  onParentEnd(() => stopTests("SIGTERM"));
+  if (wanted.includes("in-process")) results.push(await runVitest(["in-process"], Math.max(2, availableParallelism())));
+  if (others.length > 0 && !isStopped) results.push(await runVitest(others, 6));
+  const sum = (name) => results.reduce((total, result) => total + result[name], 0);
+  return { passed: sum("passed"), failed: sum("failed"), skipped: sum("skipped") };
+}
+
+function stopTests(signal) {
+  isStopped = true;
+  running?.kill(signal);
+}
+
+async function runVitest(tiersOfRun, maxWorkers) {
   const vitest = path.join(root, "test/node_modules/vitest/vitest.mjs");
   const given = [
     "run",
-    ...wanted.flatMap((tier) => ["--project", tier]),
+    ...tiersOfRun.flatMap((tier) => ["--project", tier]),
     ...(options.long ? ["--config", "test/long/vitest.config.ts"] : []),
     ...(options.fuzz ? ["--config", "test/long/fuzz.config.ts"] : []),
+    `--maxWorkers=${maxWorkers}`,
     "--reporter=default",
     "--reporter=json",
     `--outputFile.json=${report}`,
     ...(options.fuzz ? ["test/wire/fuzz.test.ts"] : words),
   ];
-  const child = spawn(process.execPath, [vitest, ...given], { stdio: "inherit", cwd: root, env: environment() });
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
-  onParentEnd(() => child.kill("SIGTERM"));
-  const status = await new Promise((resolve) => child.on("close", resolve));
+  running = spawn(process.execPath, [vitest, ...given], { stdio: "inherit", cwd: root, env: environment() });
+  const status = await new Promise((resolve) => running.on("close", resolve));
   try {
     const result = JSON.parse(readFileSync(report, "utf8"));
+    rmSync(report);
     // A file that could not be loaded has no tests to count.
     const failed = Math.max(result.numFailedTests, result.numFailedTestSuites > 0 ? 1 : 0, status === 0 ? 0 : 1);
     return { passed: result.numPassedTests, failed, skipped: result.numPendingTests };

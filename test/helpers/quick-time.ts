@@ -2,10 +2,12 @@ import { setTimeout as wait } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, vi } from "vitest";
 
 const limitMs = 60_000;
+/** What is open while nothing is on its way. */
+const idleResources = new Set(["PipeWrap", "TCPServerWrap", "Timeout", "Immediate"]);
 
 /**
  * For the tests of a file: timers fire and clocks move as fast as the event loop turns. Whatever needs no time is done
- * first: 10 ms pass after each eight turns of the loop, and while a socket is open not before a real millisecond, so an
+ * first: 10 ms pass after each eight turns of the loop, and while a socket or thread is open not before a real millisecond, so an
  * answer of a server in the test's process takes little of that time, on a busy machine too. A test that takes more than a minute of it fails: a wait without an end
  * would otherwise only cost a moment.
  */
@@ -32,11 +34,8 @@ export function passTimeQuickly(): void {
   async function pass(): Promise<void> {
     while (!isOver) {
       for (let turn = 0; turn < 8; turn++) await new Promise((resolve) => setImmediate(resolve));
-      const resources = process.getActiveResourcesInfo();
-      // Files are read and names are looked up on other threads.
-      if (resources.some((name) => name.includes("Req"))) continue;
-      // On a busy machine the system takes some milliseconds to hand over what was sent on a socket.
-      if (resources.includes("TCPSocketWrap")) await wait(1);
+      // On a busy machine the system takes some milliseconds for what was sent on a socket, or is done by a thread.
+      if (process.getActiveResourcesInfo().some((name) => !idleResources.has(name))) await wait(1);
       vi.advanceTimersByTime(10);
     }
   }

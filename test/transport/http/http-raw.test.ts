@@ -392,21 +392,6 @@ describe("sessions of revisions before 2026-07-28", () => {
   });
 });
 
-test("a body that comes byte by byte costs its bytes, and not an object for each of them", async () => {
-  const slow = await connect();
-  slow.send(
-    "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n",
-  );
-  const before = process.memoryUsage().rss;
-  const chunk = "1\r\nx\r\n".repeat(64 * 1024);
-  for (let n = 0; n < 8; n++) {
-    await new Promise((resolve) => slow.socket.write(chunk, resolve));
-    expect(await ask(post(ping))).toMatchObject(served);
-  }
-  // Kept one by one they take more than 200.
-  expect((process.memoryUsage().rss - before) / 1024 ** 2, "MiB for 512 KiB").toBeLessThan(100);
-});
-
 describe("Last-Event-ID", () => {
   test("who comes back gets what its stream had after it, and nothing else", async () => {
     const { own, begun } = await begin();

@@ -1,13 +1,13 @@
 import path from "node:path";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
-import { homeAt } from "../../../src/paths.ts";
-import { readHomeId } from "../../../src/runtime/home-id.ts";
-import { DaemonHome, dataOf, isRunning } from "../../helpers/daemon.ts";
-import { buildEarlierPackage } from "../../helpers/earlier-package.ts";
-import { waitFor } from "../../helpers/meanwhile.ts";
-import { executableIn } from "../../helpers/package-copy.ts";
-import { gate, taskIdOf } from "../../helpers/project.ts";
+import { homeAt } from "../../src/paths.ts";
+import { readHomeId } from "../../src/runtime/home-id.ts";
+import { DaemonHome, dataOf, isRunning } from "../helpers/daemon.ts";
+import { buildEarlierPackage } from "../helpers/earlier-package.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
+import { executableIn } from "../helpers/package-copy.ts";
+import { gate, taskIdOf } from "../helpers/project.ts";
 
 /** The last commit that kept the local user of every home as `local`. */
 const earlierCommit = "27f4ea8";
