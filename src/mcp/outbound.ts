@@ -62,6 +62,7 @@ export class Backlog {
 
   /** Resolves when there is room, with what gives it back; with nothing to give back when the signal comes first. */
   async take(bytes: number, signal?: AbortSignal): Promise<() => void> {
+    if (signal?.aborted === true) return () => undefined;
     if (this.hasRoom(bytes)) this.#bytes += bytes;
     else if (!(await this.#wait(bytes, signal))) return () => undefined;
     return () => {
@@ -215,6 +216,8 @@ export class BacklogPlace {
    */
   wait(data: unknown): Promise<void> | undefined {
     if (this.#giveBack !== undefined || this.#leaveAside !== undefined) return undefined;
+    // Whoever asks again until there is room would ask for ever.
+    if (this.#signal.aborted) return undefined;
     const bytes = weigh(data);
     if (!isLarge(bytes)) return undefined;
     if (waiting + bytes > waitingBytes && !this.hasRoom(bytes)) return this.enterAside(bytes);

@@ -37,6 +37,22 @@ test("a request that is taken back while it waits for room leaves none taken, an
   expect(backlog.isEmpty).toBe(true);
 });
 
+test("a request that was taken back does not wait for room, so that nobody asks for it again and again", async () => {
+  const full = new Backlog(100);
+  await full.take(100);
+  const { place, cancel } = ask(full);
+  const data = { text: "x".repeat(100_000) };
+  const waiting = place.wait(data);
+  expect(waiting).toBeInstanceOf(Promise);
+  cancel();
+  await waiting;
+  expect(place.wait(data)).toBeUndefined();
+  const late = ask(full);
+  late.cancel();
+  await late.place.take(100);
+  expect(late.place.wait(data)).toBeUndefined();
+});
+
 /** A server's room, and connections that take it. `parts` holds what each client has not taken. */
 function openRoom() {
   const clock = new FakeClock();
