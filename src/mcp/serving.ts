@@ -94,7 +94,7 @@ export interface Serving {
 }
 
 export function createServing(options: ServingOptions): Serving {
-  const { catalog, clock, log, isDebug, readStats, guests, hasPrompts } = options;
+  const { catalog, clock, log, isDebug, guests, hasPrompts } = options;
   const openEngine = async () => (await options.openCalls()).engine;
   const find = (name: string): Command | undefined => catalog.get(name)?.command;
   const results = new ResultRoom(clock, options.limits.resultMb * 1024 * 1024);
@@ -113,17 +113,7 @@ export function createServing(options: ServingOptions): Serving {
   const listening = new Listening(new TaskSubscriptions(common), lists);
   const listen = (params: Json, request: ClientRequest) => listening.answer(params, request);
   const modernMethods = { ...createTasks2026(common), "subscriptions/listen": listen };
-  const forStrangers = withoutBundled(catalog);
-  const readForStrangers = async () =>
-    (await readStats()).filter(({ command }) => forStrangers.get(command) !== undefined);
-  const parts = createParts({ ...shared, modernMethods });
-  const partsForStrangers = createParts({
-    ...shared,
-    catalog: forStrangers,
-    readStats: readForStrangers,
-    modernMethods,
-  });
-  const partsFor = (caller: Caller) => (isKnown(caller) ? parts : partsForStrangers);
+  const partsFor = createPartsByCaller({ ...shared, modernMethods });
   const conversations = new Set<Conversation>();
   const listeners = new Set<(changed: readonly ListName[]) => void>();
   const leavers = new Set<() => Promise<void>>();
@@ -171,6 +161,17 @@ interface PartsOptions
     Pick<ServingOptions, "hasPrompts" | "isOnlyFront">,
     Pick<RouterParts, "facts" | "modernMethods"> {
   readonly openEngine: () => Promise<Engine>;
+}
+
+/** Callers who are not known get nothing of the bundled commands. */
+function createPartsByCaller(options: PartsOptions): (caller: Caller) => ReturnType<typeof createParts> {
+  const { catalog, readStats } = options;
+  const forStrangers = withoutBundled(catalog);
+  const readForStrangers = async () =>
+    (await readStats()).filter(({ command }) => forStrangers.get(command) !== undefined);
+  const parts = createParts(options);
+  const partsForStrangers = createParts({ ...options, catalog: forStrangers, readStats: readForStrangers });
+  return (caller) => (isKnown(caller) ? parts : partsForStrangers);
 }
 
 /** Whatever a caller is listed, calls, completes or is suggested comes from the catalog of that caller. */

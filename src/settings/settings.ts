@@ -213,7 +213,6 @@ function toSettings(
 ): Settings {
   const home = openHome(env);
   const config = overUsers(existsSync(home.configFile) ? readJsonConfig(home.configFile) : {}, project);
-  const isDebug = env[thisProgram.variable("DEBUG")] === "1";
   const sources = commandSources(cwd, config, flags);
   const { wrap } = sources;
   const upstreams = wrap?.upstreams ?? config.upstreams ?? {};
@@ -235,9 +234,6 @@ function toSettings(
   const store = storeOf(home, env, cwd);
   if (isWindows) marks();
   return {
-    name: config.name ?? thisProgram.name,
-    version: programVersion(),
-    instructions: config.instructions,
     home,
     store,
     queue: queueFrom(env),
@@ -263,6 +259,19 @@ function toSettings(
     bundled: sources.bundled,
     toolPrefix: wrap === undefined ? (config.toolPrefix ?? "") : "",
     http: toHttp(flags, env, config),
+    ...configured(config, env),
+    upstreams,
+    isWrap: wrap !== undefined,
+  };
+}
+
+/** What a config says alone, or with variables of the environment, filled in with the defaults. */
+function configured(config: UserConfig, env: ProcessEnvironment) {
+  const isDebug = env[thisProgram.variable("DEBUG")] === "1";
+  return {
+    name: config.name ?? thisProgram.name,
+    version: programVersion(),
+    instructions: config.instructions,
     logLevel: levelFrom(env[thisProgram.variable("LOG")]) ?? config.logLevel ?? (isDebug ? "debug" : "info"),
     logFiles: config.logFiles ?? defaultLogFiles,
     isDebug,
@@ -278,9 +287,7 @@ function toSettings(
     diagnose: { allowPrivate: config.diagnose?.allowPrivate ?? false },
     pack: { ...defaultPack, ...config.pack, roots: (config.pack?.roots ?? defaultPack.roots).map(expandHome) },
     mcp: config.mcp,
-    upstreams,
     upstreamPrefix: config.upstreamPrefix,
-    isWrap: wrap !== undefined,
   };
 }
 

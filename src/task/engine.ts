@@ -141,7 +141,7 @@ export class Engine {
 
   /** Makes a call durable. When this resolves the task is on disk; when it throws, nothing was changed. */
   async create(request: CreateRequest, claim?: { worker: string; leaseMs: number }): Promise<CreatedTask> {
-    const { store, history, project, limits = defaultLimits } = this.#options;
+    const { store, limits = defaultLimits } = this.#options;
     const { entry, input, caller, origin = unknownOrigin } = request;
     const ttlMs = checkTtl(request.ttlMs, caller);
     checkInputSize(input, caller);
@@ -152,27 +152,7 @@ export class Engine {
     if (refusal !== undefined) throw new InputError(refusal);
     const { command, toolName } = entry;
     const digest = digestOf(toolName, input ?? {}, origin);
-    const { estimateMs, isEndless, isProven } = await history.look(toolName, command, input, origin);
-    const fresh: NewTask = {
-      taskId: createId(),
-      caller,
-      project,
-      command: toolName,
-      input: input ?? {},
-      origin,
-      digest,
-      idempotencyKey: request.idempotencyKey,
-      reason: request.reason,
-      ttlMs,
-      estimateMs,
-      isEndless,
-      isProven,
-      rules: rulesOf(command),
-      isCall: false,
-      progressToken: request.progressToken,
-      questions: request.answered ?? [],
-      environment: this.#options.environment?.(),
-    };
+    const fresh = await this.#toNewTask(request, digest, ttlMs);
     request.onId?.(fresh.taskId);
     const options: CreateOptions = {
       joinsEqual: this.joinsEqual(request),
@@ -209,6 +189,33 @@ export class Engine {
     if (interrupted !== undefined) this.#interrupted.name(interrupted);
     else if (!isJoined && this.joinsEqual(request)) interrupted = await this.#findInterrupted(caller, digest);
     return { task: created.task, isJoined, isRepeated: created.kind === "repeated", interrupted };
+  }
+
+  async #toNewTask(request: CreateRequest, digest: string, ttlMs: number): Promise<NewTask> {
+    const { history, project, environment } = this.#options;
+    const { entry, input, caller, origin = unknownOrigin } = request;
+    const { command, toolName } = entry;
+    const { estimateMs, isEndless, isProven } = await history.look(toolName, command, input, origin);
+    return {
+      taskId: createId(),
+      caller,
+      project,
+      command: toolName,
+      input: input ?? {},
+      origin,
+      digest,
+      idempotencyKey: request.idempotencyKey,
+      reason: request.reason,
+      ttlMs,
+      estimateMs,
+      isEndless,
+      isProven,
+      rules: rulesOf(command),
+      isCall: false,
+      progressToken: request.progressToken,
+      questions: request.answered ?? [],
+      environment: environment?.(),
+    };
   }
 
   /** Equal calls that change something are one run, where callers can be told apart. */
