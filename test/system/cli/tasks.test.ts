@@ -45,6 +45,8 @@ test("the worker of --async runs on when its terminal has been closed, and Ctrl-
   expect((await meanwhile("tasks", "list")).stdout).toContain("working");
   const joined = startMeanwhile(["work", "count", "--async"], { cwd, env });
   await waitFor(() => joined.stderr().includes("Joined"), joined.stderr);
+  // By the time another process has listed the tasks, this one listens to Ctrl-C.
+  expect((await meanwhile("tasks", "list")).stdout).toContain("working");
   joined.child.kill("SIGINT");
   expect(await joined.exited).toBe(130);
   expect((await meanwhile("tasks", "list")).stdout).toContain("cancelled");
