@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -52,6 +52,8 @@ export async function openPostgresGround(folder: string, queue?: string): Promis
   const port = await server.start();
   const addressOf = (name: string) => ({ folder, store: urlOf(port, name), queue: queue ?? urlOf(port, name) });
   const address = addressOf(schema);
+  const warmUp = path.join(folder, "warm-up");
+  mkdirSync(warmUp);
   await (await openStore(address.store)).close();
   const pool = new pg.Pool({ connectionString: address.store.replace(/\?.*/, ""), max: 2 });
   pool.on("error", () => undefined);
@@ -60,7 +62,7 @@ export async function openPostgresGround(folder: string, queue?: string): Promis
   await pool.query(auditTriggers);
   return {
     address,
-    elsewhere: { ...addressOf(`${schema}_warm_up`), folder: path.join(folder, "warm-up") },
+    elsewhere: { ...addressOf(`${schema}_warm_up`), folder: warmUp },
     cast: { nodes: 3, workers: 2, lateWorkers: 0 },
     upsets: new Map([
       ...(queue === byStore
