@@ -83,7 +83,7 @@ describe("a command of unknown length", () => {
       await pass(clock, 2_990);
       expect(isAnswered, title).toBe(false);
       await pass(clock, 10);
-      const first = await answer;
+      const first = await settled(clock, answer);
       const { job_id, next_action } = dataOf(first) as {
         job_id: string;
         next_action: { tool: string; arguments: object };
@@ -93,7 +93,7 @@ describe("a command of unknown length", () => {
       );
       const waiting = client.call(next_action.tool, next_action.arguments);
       work.open();
-      const result = await waiting;
+      const result = await settled(clock, waiting);
       expect(dataOf(result), title).toEqual({ passed: work.input.file });
       expect(work.lines(), title).toEqual(["started", "ended"]);
       expect(job_id, title).toMatch(/^[0-9a-f-]{36}$/);
