@@ -150,7 +150,8 @@ test("what is asked side by side is asked once each", async () => {
     return { content: [], structuredContent: { heard: await Promise.all([first, relay.ask(more), relay.ask(roots)]) } };
   });
   const server = await serveForeign({ asks });
-  const client = await server.connect({ revision: legacy, capabilities: all });
+  // A host that waits long: when a call is deferred, its questions are asked again for its task.
+  const client = await server.connect({ revision: legacy, capabilities: all, name: "opencode" });
   const call = client.call("asks");
   await moving(server.clock, client.comes(sampling.method));
   isFirstSeen.resolve();
