@@ -18,7 +18,7 @@ interface TokenSender {
 /** Finds the entries that send a token, in the files of all hosts and in every file in which setup has made one. */
 export function findTokenSenders(token: string, machine: Machine, record: SetupRecord): readonly TokenSender[] {
   const found = targetsOf(machine, record).flatMap((target) =>
-    entriesOf(target, machine).flatMap(({ name, entry }): TokenSender[] => {
+    entriesOf(target).flatMap(({ name, entry }): TokenSender[] => {
       if (JSON.stringify(entry ?? null).includes(token)) return [{ file: target.file, entry: name }];
       const script = textsIn(entry).find((text) => isScriptWith(text, token));
       return script === undefined ? [] : [{ file: target.file, entry: name, script }];
@@ -46,9 +46,9 @@ function targetsOf(machine: Machine, record: SetupRecord): readonly WrapTarget[]
 }
 
 /** None for a file that is not there, or cannot be understood. */
-function entriesOf(target: WrapTarget, machine: Machine): readonly FoundEntry[] {
+function entriesOf(target: WrapTarget): readonly FoundEntry[] {
   try {
-    return openFile(target, machine).entries;
+    return openFile(target).entries;
   } catch {
     return [];
   }

@@ -36,12 +36,22 @@ export interface SetupHost {
   toEntry(launch: Launch): Entry;
   /** How it writes a server that has an address. */
   readonly remote: RemoteShape;
-  /** Further keys that lead to servers of the same file. */
-  otherPlaces?(config: unknown, machine: Machine): readonly (readonly string[])[];
+  /** Where a user's file holds servers of single folders. */
+  folderPlaces?(config: unknown): readonly FolderPlace[];
+  /** Further files of this user that are there. */
+  moreUserFiles?(machine: Machine): readonly string[];
+  /** The file that the administrator of a machine writes. */
+  managedFile?(machine: Machine): string;
   /** What the person does next. */
   readonly next: string;
   /** What has to be allowed before a project's entry is used. */
   readonly projectNext?: string;
+}
+
+/** The keys that lead to the servers of one folder, in a file that has those of several. */
+export interface FolderPlace {
+  readonly folder: string;
+  readonly keys: readonly string[];
 }
 
 export type SetupScope = "user" | "project";

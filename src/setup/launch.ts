@@ -10,7 +10,8 @@ export interface StartFacts {
   readonly node: string;
   /** The executable of this package. */
   readonly executable: string;
-  readonly version: string;
+  /** The launcher in the home, without the ending that it has on Windows; undefined where there can be none. */
+  readonly launcher: string | undefined;
   readonly isWindows: boolean;
   /** Variables that decide where tasks are kept. */
   readonly env: Readonly<Record<string, string>>;
@@ -29,28 +30,47 @@ export interface LaunchFacts extends StartFacts {
 /**
  * For the user's own files: whole paths, since hosts start servers in any folder and with a bare PATH. The folder is
  * always said: else the server would take the one it is started in, say somebody's cloned repository, for its project,
- * and run the code that lies there. What npx has fetched may be cleared away any day, so there npx is asked again.
+ * and run the code that lies there.
  */
 export function toUserLaunch(facts: LaunchFacts): Launch {
   // An author's program has its own commands wherever it is started.
   const place = thisProgram.authors === undefined ? ["-C", facts.folder] : [];
-  return start(facts, [...place, "serve", ...flagWords(facts.flags)]);
+  return { ...toStart(facts, [...place, "serve", ...flagWords(facts.flags)]), env: facts.env };
 }
 
 /**
  * The same for a server that is put behind this one. No folder is said: the server behind works in the one that the
- * host starts it in, and nothing else counts of what lies there.
+ * host starts it in, and nothing else counts of what lies there. The launcher knows its home, and the store has a
+ * variable of its own, so that no variable of the entry is replaced.
  */
 export function toUserWrap(facts: StartFacts, words: readonly string[]): Launch {
-  return start(facts, ["wrap", ...words]);
+  const store = facts.env[thisProgram.variable("STORE")];
+  const ownEnv: Record<string, string> = store === undefined ? {} : { [entryStoreVariable()]: store };
+  const env = facts.launcher === undefined ? facts.env : ownEnv;
+  return { ...toStart(facts, ["wrap", ...words]), env };
 }
 
-function start(facts: StartFacts, words: readonly string[]): Launch {
-  if (!isFetchedByNpx(facts.executable))
-    return { command: facts.node, args: [facts.executable, ...words], env: facts.env };
-  const npx = ["npx", "-y", `${thisProgram.packageName}@${facts.version}`, ...words];
-  const [command = "", ...args] = facts.isWindows ? ["cmd", "/c", ...npx] : npx;
-  return { command, args, env: facts.env };
+/** The variable of a wrapped entry that the launcher passes on as the store. */
+export const entryStoreVariable = () => thisProgram.variable("ENTRY_STORE");
+
+/** The program and its arguments. A .cmd cannot take every argument, and then Node starts the launcher's other part. */
+export function toStart(
+  { node, executable, launcher, isWindows }: Omit<StartFacts, "env">,
+  words: readonly string[],
+): Pick<Launch, "command" | "args"> {
+  if (launcher === undefined) return { command: node, args: [executable, ...words] };
+  if (!isWindows) return { command: launcher, args: words };
+  return [launcher, ...words].every(canPassCmd)
+    ? { command: `${launcher}.cmd`, args: words }
+    : { command: node, args: [`${launcher}${scriptEnding}`, ...words] };
+}
+
+/** What the name of the launcher's part in JavaScript ends with. */
+export const scriptEnding = "-launcher.cjs";
+
+/** False for an argument that cmd.exe would change, and for an empty one, which it may lose. */
+function canPassCmd(word: string): boolean {
+  return word !== "" && !/[%&^!"<>|\r\n]/.test(word);
 }
 
 /**

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import path from "node:path";
 import { thisProgram } from "../program/program.ts";
 import { executable } from "../project/project.ts";
+import { scriptEnding } from "./launch.ts";
 import type { Deed } from "./setup-record.ts";
 
 /**
@@ -50,10 +51,37 @@ export function wordsOf(found: unknown): readonly string[] {
 }
 
 /**
- * What stands behind a verb of ours in `node …/meanwhile.cjs serve`, `npx meanwhile serve` or `meanwhile serve`, with
- * `-C <folder>` and flags of npx in between; for an author's program the same with its own file, package and name.
+ * What stands behind a verb of ours in `node …/meanwhile.cjs serve`, `npx meanwhile serve`, `meanwhile serve` or
+ * `<home>/bin/meanwhile serve`, with `-C <folder>` and flags of npx in between; for an author's program the same with
+ * its own file, package and name.
  */
 function behindVerb(words: readonly string[], verb: "serve" | "wrap"): readonly string[] | undefined {
+  const own = ownWordsOf(words);
+  const said = own === undefined ? [] : own.slice(own[0] === "-C" ? 2 : 0);
+  return said[0] === verb ? said.slice(1) : undefined;
+}
+
+/** Splits what an entry of ours runs into the program, as it is written, and the arguments of ours behind it. */
+export function startOf(
+  found: unknown,
+): { readonly program: readonly string[]; readonly own: readonly string[] } | undefined {
+  const words = wordsOf(found);
+  if (behindVerb(words, "serve") === undefined && behindVerb(words, "wrap") === undefined) return undefined;
+  const own = ownWordsOf(words) ?? [];
+  return { program: words.slice(0, words.length - own.length), own };
+}
+
+/** True for an entry as earlier versions wrote it: it names one Node and one copy of the package, or npx. */
+export function isEarlierStart(found: unknown): boolean {
+  const program = startOf(found)?.program ?? [];
+  return program.length > 1 && !(program.at(-1) ?? "").endsWith(launcherScript());
+}
+
+/** The name of the launcher's part in JavaScript, which Node starts where a .cmd cannot take the arguments. */
+const launcherScript = () => `${thisProgram.name}${scriptEnding}`;
+
+/** The arguments behind the program, where that is this one. */
+function ownWordsOf(words: readonly string[]): readonly string[] | undefined {
   const rest = words[0] === "cmd" && words[1]?.toLowerCase() === "/c" ? words.slice(2) : [...words];
   const program = nameOf(rest[0]);
   const at =
@@ -67,13 +95,13 @@ function behindVerb(words: readonly string[], verb: "serve" | "wrap"): readonly 
     (program === "npx"
       ? (rest[at] ?? "").replace(/(?<=.)@[\w.^~-]+$/, "") === thisProgram.packageName
       : program === "node" && isOurFile(rest[at] ?? ""));
-  const said = rest.slice(rest[at + 1] === "-C" ? at + 3 : at + 1);
-  return isOurs && said[0] === verb ? said.slice(1) : undefined;
+  return isOurs ? rest.slice(at + 1) : undefined;
 }
 
 /** Authors call their files as others do, so that one is known by its package. */
 function isOurFile(file: string): boolean {
   const { authors } = thisProgram;
+  if (nameOf(file) === launcherScript()) return true;
   if (authors === undefined) return nameOf(file) === path.basename(executable());
   const isOfPackage =
     authors.packageName !== undefined && file.replaceAll("\\", "/").includes(`/node_modules/${authors.packageName}/`);

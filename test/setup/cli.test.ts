@@ -7,7 +7,6 @@ import { quoteWord } from "../../src/cli/remote/server-target.ts";
 import { hosts } from "../../src/setup/hosts/index.ts";
 import { runCli } from "../helpers/cli.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { executable } from "../helpers/meanwhile.ts";
 
 /** A user with these files, in a project with commands, at a computer without any host's program. */
 function user(
@@ -94,11 +93,10 @@ describe("meanwhile setup", () => {
     expect(added.err).toMatch(
       /✓ Codex: added meanwhile to ~\/\.codex\/config\.toml\n {2}Backup {3}~\/\.meanwhile\/setup\/\w+-config\.toml\n {2}Next {5}Start Codex again/,
     );
-    const command = `command = "${process.execPath}"\nargs = [ "${executable}", "-C", "${cwd}", "serve" ]\n`;
+    const launcher = `${home}/.meanwhile/bin/meanwhile`;
+    const command = `command = "${launcher}"\nargs = [ "-C", "${cwd}", "serve" ]\n`;
     expect(read(".codex/config.toml")).toBe(`${original}\n[mcp_servers.meanwhile]\n${command}`);
-    expect(added.err, "what hosts will run is said").toContain(
-      `It runs  ${quoteWord(process.execPath)} ${quoteWord(executable)} -C ${cwd} serve\n`,
-    );
+    expect(added.err, "what hosts will run is said").toContain(`It runs  ${quoteWord(launcher)} -C ${cwd} serve\n`);
 
     const removed = await setup(["--remove", "--all"]);
     expect(removed.err).toMatch(/^✓ Codex: removed meanwhile from .*\n.*\n✓ Cursor: removed meanwhile from /);
@@ -122,7 +120,7 @@ describe("meanwhile setup", () => {
 
   test("an entry never runs what lies in the folder that a host starts it in: it names its own", async () => {
     const argsOf = ({ read }: ReturnType<typeof user>) =>
-      (JSON.parse(read(".cursor/mcp.json")) as Written).mcpServers.meanwhile.args.slice(1);
+      (JSON.parse(read(".cursor/mcp.json")) as Written).mcpServers.meanwhile.args;
     const [none, config, typed, typedInProject, pack] = [
       user({}, { "notes.txt": "" }),
       user({}, { "meanwhile.config.json": "{}" }),
@@ -151,9 +149,7 @@ describe("meanwhile setup", () => {
   test("what it says it runs can be pasted into a shell, with the variables of the entry", async () => {
     const { setup, cwd } = user();
     const { err } = await setup(["cursor"], { MEANWHILE_HOME: `${cwd}/my home` });
-    expect(err).toContain(
-      `It runs  MEANWHILE_HOME='${cwd}/my home' ${quoteWord(process.execPath)} ${quoteWord(executable)} -C ${cwd} serve\n`,
-    );
+    expect(err).toContain(`It runs  MEANWHILE_HOME='${cwd}/my home' '${cwd}/my home/bin/meanwhile' -C ${cwd} serve\n`);
   });
 
   test("--env writes variables into the entry, in the words of every host; again it keeps what is not named", async () => {

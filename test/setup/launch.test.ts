@@ -1,47 +1,55 @@
 import { expect, test } from "vitest";
-import { checkName, toName, toProjectLaunch, toUserLaunch } from "../../src/setup/launch.ts";
+import { checkName, toName, toProjectLaunch, toUserLaunch, toUserWrap } from "../../src/setup/launch.ts";
 
 const facts = {
   node: "/usr/bin/node",
   executable: "/usr/lib/node_modules/meanwhile/bin/meanwhile.cjs",
-  version: "1.2.3",
+  launcher: "/home/ada/.meanwhile/bin/meanwhile",
   isWindows: false,
   folder: "/srv/p",
   flags: { commands: ["/srv/a b", "/srv/c"] },
   env: {},
 };
 
-test("a user's entry has whole paths and says its folder, since hosts have another folder and another PATH", () => {
+test("a user's entry names the launcher in the home by its path, and the folder to start in", () => {
   expect(toUserLaunch(facts)).toEqual({
-    command: "/usr/bin/node",
-    args: [facts.executable, "-C", "/srv/p", "serve", "--commands", "/srv/a b", "--commands", "/srv/c"],
+    command: facts.launcher,
+    args: ["-C", "/srv/p", "serve", "--commands", "/srv/a b", "--commands", "/srv/c"],
     env: {},
   });
 });
 
-test("what npx has fetched is asked for again, with its version", () => {
-  const fetched = {
-    ...facts,
-    executable: "/home/ada/.npm/_npx/1f2e/node_modules/meanwhile/bin/meanwhile.cjs",
-    flags: { bundled: false },
-  };
-  expect(toUserLaunch(fetched)).toMatchObject({
-    command: "npx",
-    args: ["-y", "meanwhile@1.2.3", "-C", "/srv/p", "serve", "--no-bundled"],
+test("without the parts of a launcher, an entry names Node and the executable", () => {
+  const bundled = { ...facts, launcher: undefined, flags: { bundled: true } };
+  expect(toUserLaunch(bundled)).toMatchObject({
+    command: "/usr/bin/node",
+    args: [facts.executable, "-C", "/srv/p", "serve", "--bundled"],
   });
-  expect(toUserLaunch({ ...fetched, isWindows: true })).toMatchObject({
-    command: "cmd",
-    args: ["/c", "npx", "-y", "meanwhile@1.2.3", "-C", "/srv/p", "serve", "--no-bundled"],
-  });
-  expect(toUserLaunch({ ...fetched, flags: { bundled: true } }).args).toEqual([
-    "-y",
-    "meanwhile@1.2.3",
-    "-C",
-    "/srv/p",
-    "serve",
-    "--bundled",
-  ]);
 });
+
+test("a wrapped entry gets no home, which the launcher knows, and the store under a name that is ours alone", () => {
+  const env = { MEANWHILE_HOME: "/srv/home", MEANWHILE_STORE: "postgres://db/x" };
+  expect(toUserWrap({ ...facts, env }, ["--name", "a", "--", "b"])).toEqual({
+    command: facts.launcher,
+    args: ["wrap", "--name", "a", "--", "b"],
+    env: { MEANWHILE_ENTRY_STORE: "postgres://db/x" },
+  });
+  expect(toUserLaunch({ ...facts, env }).env).toEqual(env);
+});
+
+test.each(["50%", "a&b", "a^b", "a!b", 'a"b', "a<b", "a|b", "a\nb", ""])(
+  "on Windows an entry with the argument %j names Node and the launcher's part in JavaScript",
+  (word) => {
+    const windows = { ...facts, isWindows: true, node: "C:\\node.exe", launcher: "C:\\h\\bin\\meanwhile" };
+    expect(toUserWrap(windows, ["--", "b", "a (1)=;,"]).command).toBe("C:\\h\\bin\\meanwhile.cmd");
+    expect(toUserWrap(windows, ["--", "b", word])).toMatchObject({
+      command: "C:\\node.exe",
+      args: ["C:\\h\\bin\\meanwhile-launcher.cjs", "wrap", "--", "b", word],
+    });
+    const odd = { ...windows, launcher: `C:\\50% & more\\bin\\meanwhile` };
+    expect(toUserWrap(odd, ["--", "b"]).command).toBe("C:\\node.exe");
+  },
+);
 
 test("a project's entry has nothing of this machine, and no folder that reads like a flag", () => {
   const launch = toProjectLaunch("/srv/p", { commands: ["/srv/p/x/y", "/srv/p/-rf", "/srv/p"] });

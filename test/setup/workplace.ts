@@ -68,8 +68,7 @@ interface Wrapped extends WrapChange {
 
 /** One host's file with entries of others, and what becomes of them; all of them, or those named. */
 export function wrapplace(id: string, content: string | Buffer) {
-  const { folder, file, machine, record, target, read, write } = workplace(id, content);
-  const here: Machine = { ...machine, project: "/home/ada/reports" };
+  const { folder, file, record, target, read, write } = workplace(id, content);
   const wrapRecord = new WrapRecord(homeAt({ MEANWHILE_HOME: path.join(folder, "home") }));
   const means = {
     toLaunch: (words: readonly string[]): Launch => ({ ...launch, args: [launch.args[0] ?? "", "wrap", ...words] }),
@@ -79,7 +78,7 @@ export function wrapplace(id: string, content: string | Buffer) {
     names: readonly string[],
     plan: (opened: OpenedFile, chosen: OpenedFile["entries"]) => WrapChange,
   ): Wrapped => {
-    const opened = openFile(target, here);
+    const opened = openFile(target);
     const isChosen = (name: string) => names.length === 0 || names.includes(name);
     const change = plan(
       opened,
@@ -96,7 +95,7 @@ export function wrapplace(id: string, content: string | Buffer) {
     write,
     bytes: () => readFileSync(file),
     wrap: (...names: string[]) => act(names, (opened, chosen) => planWrap(opened, chosen, means)),
-    unwrap: (...names: string[]) => act(names, (opened, chosen) => planUnwrap(opened, chosen, wrapRecord)),
-    entryOf: (name: string) => openFile(target, here).entries.find((found) => found.name === name)?.entry,
+    unwrap: (...names: string[]) => act(names, (opened, chosen) => planUnwrap(opened, chosen, { record: wrapRecord })),
+    entryOf: (name: string) => openFile(target).entries.find((found) => found.name === name)?.entry,
   };
 }

@@ -5,7 +5,6 @@ import { hosts } from "../../src/setup/hosts/index.ts";
 import type { Machine } from "../../src/setup/machine.ts";
 import { runCli } from "../helpers/cli.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { executable } from "../helpers/meanwhile.ts";
 
 const fixtures = path.resolve(import.meta.dirname, "../fixtures/setup");
 
@@ -35,12 +34,13 @@ const now = (had: ReturnType<typeof user>["had"]) => had.map(({ file }) => ({ fi
 
 describe("meanwhile setup --wrap", () => {
   test("setup --wrap --all on fake homes of eleven hosts, then --unwrap --all: byte-identical", async () => {
-    const { setup, had } = user(hosts.map(({ id }) => id));
+    const { setup, had, home } = user(hosts.map(({ id }) => id));
     expect(had).toHaveLength(11);
     const wrapped = await setup("--wrap", "--all");
     expect([wrapped.code, wrapped.out]).toEqual([0, ""]);
     expect(wrapped.err.match(/^✓ .*: wrapped .* in ~\/.*$/gm)).toHaveLength(11);
-    for (const { file, bytes } of now(had)) expect(bytes.toString(), file).toContain(executable);
+    for (const { file, bytes } of now(had))
+      expect(bytes.toString(), file).toContain(`${home}/.meanwhile/bin/meanwhile"`);
     expect(wrapped.err).toMatch(
       /\nNext {7}start Claude Code, .* and Zed again.*\nTake back {2}meanwhile setup --unwrap --all\n$/,
     );

@@ -1,11 +1,16 @@
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
+import { formats } from "../../src/setup/change.ts";
+import { hosts } from "../../src/setup/hosts/index.ts";
+import type { Machine } from "../../src/setup/machine.ts";
+import { wordsOf } from "../../src/setup/ownership.ts";
+import { openFile } from "../../src/setup/wrap/wrap-file.ts";
 import { killDaemons } from "../helpers/daemon.ts";
 import { cleanUp, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { codeCache, executable, quickStart } from "../helpers/meanwhile.ts";
-import { httpUpstream } from "../helpers/upstreams.ts";
+import { codeCache, executable, quickStart, runMeanwhile } from "../helpers/meanwhile.ts";
+import { commandUpstream, httpUpstream } from "../helpers/upstreams.ts";
 import { overPipes, WireClient } from "../helpers/wire.ts";
 
 interface Entry {
@@ -55,6 +60,62 @@ function somebody(entry: object) {
   };
 }
 
+/** The entry of one small server in the user's file of every host, and in every other scope that `--all` sees. */
+function everyScope() {
+  const folder = realpathSync(temporaryFolder());
+  const [home, project] = [path.join(folder, "home"), path.join(folder, "project")];
+  const machine: Machine = { platform: "linux", home, project, env: {}, isThere: existsSync, list: () => [] };
+  const { command, args, env } = commandUpstream("plain");
+  const files = hosts.map((host) => {
+    const { set, nothing } = formats[host.format];
+    const entry = host.toEntry({ command, args: args.map((word) => path.resolve(gateway, word)), env: { KEY: "a b" } });
+    const text = set(nothing, [...host.place({}), "notes"], entry);
+    return { host, file: host.userFile(machine), text: host.format === "json" ? `// mine\n${text}\n` : text };
+  });
+  const claude = files.find(({ host }) => host.id === "claude-code");
+  if (claude === undefined) throw new Error("there is no Claude Code");
+  const entry = claude.host.toEntry({ command, args: args.map((word) => path.resolve(gateway, word)), env: {} });
+  const scopes = [
+    {
+      host: claude.host,
+      file: path.join(project, ".mcp.json"),
+      text: JSON.stringify({ mcpServers: { notes: entry } }),
+    },
+    ...files,
+  ];
+  claude.text = formats.json.set(claude.text, ["projects", project, "mcpServers", "notes"], entry);
+  for (const { file, text } of scopes) writeFiles(path.dirname(file), { [path.basename(file)]: text });
+  const own = { HOME: home, PATH: env.PATH, NODE_COMPILE_CACHE: codeCache };
+  cleanUp(() => killDaemons(path.join(home, ".meanwhile")));
+  return {
+    scopes,
+    setup: (...words: string[]) =>
+      runMeanwhile(["setup", ...words], { cwd: project, env: { ...own, MEANWHILE_HOME: "" } }),
+    now: () => scopes.map(({ host, file }) => ({ host, file, text: readFileSync(file, "utf8") })),
+    /** As its host starts it, one after another: they are copies of one entry, and share a daemon. */
+    async use(target: (typeof scopes)[number]) {
+      const { entries } = openFile({ ...target, scope: "user" });
+      const answers = [];
+      for (const { entry: found } of entries) {
+        const [program = "", ...words] = wordsOf(found);
+        const { env: plain, environment } = found as {
+          env?: Record<string, string>;
+          environment?: Record<string, string>;
+        };
+        const child = spawn(program, words, { cwd: project, env: { ...own, ...plain, ...environment } });
+        cleanUp(() => void child.kill("SIGKILL"));
+        const client = new WireClient(overPipes(child), { revision: "2025-11-25" });
+        await client.begin();
+        answers.push((await client.call("echo", { text: "used" })).content);
+        await client.close();
+      }
+      return answers;
+    },
+  };
+}
+
+const gateway = path.resolve(import.meta.dirname, "../fixtures/gateway");
+
 const everything = path.resolve(
   import.meta.dirname,
   "../../node_modules/@modelcontextprotocol/server-everything/dist/index.js",
@@ -69,7 +130,8 @@ describe("entries that hosts have already", { timeout: 120_000 }, () => {
     expect(words).toBe("meanwhile setup --wrap 'the slow one'");
 
     expect(await type(words as string)).toMatchObject({ code: 0 });
-    expect(entry().args).toEqual([executable, "wrap", "--name", "the-slow-one", "--", process.execPath, everything]);
+    expect(entry().command).toMatch(/\.meanwhile\/bin\/meanwhile$/);
+    expect(entry().args).toEqual(["wrap", "--name", "the-slow-one", "--", process.execPath, everything]);
     const client = await connect(entry());
     const { result } = await client.request("tools/list");
     const names = (result as { tools: { name: string }[] }).tools.map(({ name }) => name);
@@ -78,6 +140,25 @@ describe("entries that hosts have already", { timeout: 120_000 }, () => {
 
     expect(await type("meanwhile setup --unwrap 'the slow one'")).toMatchObject({ code: 0 });
     expect(read()).toBe(text);
+  });
+
+  test("every scope of eleven hosts: wrapped, used, unwrapped, and every byte is as it was", async () => {
+    const { scopes, setup, now, use } = everyScope();
+    const before = now();
+    expect(before).toHaveLength(12);
+    const wrapped = await setup("--wrap", "--all");
+    expect(wrapped).toMatchObject({ code: 0 });
+    expect(wrapped.stderr.match(/^✓ /gm), "one line a file").toHaveLength(12);
+    for (const scope of scopes) {
+      const answers = await use(scope);
+      expect(answers, scope.file).toEqual(
+        Array.from({ length: scope.host.id === "claude-code" && scope.file.endsWith(".claude.json") ? 2 : 1 }, () => [
+          { type: "text", text: "used" },
+        ]),
+      );
+    }
+    expect(await setup("--unwrap", "--all")).toMatchObject({ code: 0 });
+    expect(now()).toEqual(before);
   });
 
   test("a server with an address and a secret is reached as before, and no command line shows it", async () => {

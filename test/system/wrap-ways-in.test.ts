@@ -109,7 +109,7 @@ describe("1: a wrapped command", () => {
         code: 2,
         stdout: "",
         stderr:
-          "✗ The upstream server, `headers.Authorization`: the variable NOT_SET_AT_ALL is not set; set it where this is started, or write ${NOT_SET_AT_ALL:-default}.\n",
+          "✗ The upstream 127-0-0-1, `headers.Authorization`: the variable NOT_SET_AT_ALL is not set; set it where this is started, or write ${NOT_SET_AT_ALL:-default}.\n",
       });
     }
   });

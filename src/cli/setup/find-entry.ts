@@ -18,7 +18,7 @@ export function nameInHosts(
       : found.kind === "command" && isDeepStrictEqual(found.words, server.argv);
   for (const host of hosts) {
     try {
-      const { entries } = openFile({ host, scope: "user", file: fileOf(host, "user", machine) ?? "" }, machine);
+      const { entries } = openFile({ host, scope: "user", file: fileOf(host, "user", machine) ?? "" });
       const found = entries.find(({ entry }) => isIt(readServer(entry, machine.isThere)));
       if (found !== undefined) return found.name;
     } catch {

@@ -1,9 +1,9 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import path from "node:path";
 import { isVariableName } from "../../command/environment.ts";
 import { closest } from "../../command/suggest.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
-import { userFolder } from "../../paths.ts";
+import { type Home, userFolder } from "../../paths.ts";
 import { thisProgram } from "../../program/program.ts";
 import { executable, isPackFolder, type ProjectFlags } from "../../project/project.ts";
 import { readSettings, type Settings } from "../../settings/settings.ts";
@@ -11,13 +11,29 @@ import { applyChange, planAdd, planRemove, type SetupTarget } from "../../setup/
 import { fileOf, isInstalled, type Launch, type SetupHost } from "../../setup/host.ts";
 import { hosts } from "../../setup/hosts/index.ts";
 import { checkName, type StartFacts, toName, toProjectLaunch, toUserLaunch } from "../../setup/launch.ts";
+import { hasLauncherParts, writeLauncher } from "../../setup/launcher/launcher-file.ts";
 import type { Machine } from "../../setup/machine.ts";
+import { findUserScopes } from "../../setup/scopes.ts";
 import { SetupRecord } from "../../setup/setup-record.ts";
+import { planRepair } from "../../setup/wrap/repair-entry.ts";
+import { applyWrap, type FoundEntry, openFile } from "../../setup/wrap/wrap-file.ts";
+import { WrapRecord } from "../../setup/wrap/wrap-record.ts";
 import { withoutPassword } from "../../system/child-environment.ts";
 import type { ProcessContext } from "../process-context.ts";
 import { clean, cleanLines } from "../terminal.ts";
 import { type TypedVerb, toProjectFlags } from "../verb.ts";
-import { type Setup, showDiff, showHosts, stateOf, tellChange, tellLaunch, toTarget } from "./show-setup.ts";
+import { listBrokenEntries } from "./broken-entries.ts";
+import {
+  printDiff,
+  type Setup,
+  shorten,
+  showDiff,
+  showHosts,
+  stateOf,
+  tellChange,
+  tellLaunch,
+  toTarget,
+} from "./show-setup.ts";
 
 /** `meanwhile setup`: adds this server to hosts or takes it away; without a host, lists them. */
 export async function setUp(typed: TypedVerb): Promise<ExitCode> {
@@ -30,7 +46,7 @@ export async function setUp(typed: TypedVerb): Promise<ExitCode> {
   if (operands.length === 0 && options.all !== true && !(isDryRun && !isRemoval)) {
     if (isRemoval)
       throw new UsageError(`Say from which hosts to take it, or --all; ${thisProgram.name} setup lists them.`);
-    return showHosts(setup);
+    return showHosts(setup, listBrokenEntries(setup));
   }
   const chosen = operands.length > 0 ? operands.map(hostNamed) : hostsWith(setup, isRemoval);
   if (chosen.length === 0) return nothingToDo(setup, isRemoval);
@@ -61,6 +77,9 @@ function readSetup(typed: TypedVerb): Setup {
     name: options.name === undefined ? toName(settings.name) : checkName(options.name as string),
     launch: { ...launch, env: { ...launch.env, ...variables } },
     record: new SetupRecord(settings.home),
+    repair:
+      scope === "user" ? { facts: startFacts(settings, context), record: new WrapRecord(settings.home) } : undefined,
+    prepareLauncher: () => prepareLauncher(settings.home, context),
     terminal,
   };
 }
@@ -84,7 +103,8 @@ function readVariables(words: readonly string[]): Record<string, string> {
 }
 
 export function thisMachine({ cwd, env, platform }: ProcessContext): Machine {
-  const list = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
+  const isFolder = (file: string) => statSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
+  const list = (folder: string) => (isFolder(folder) ? readdirSync(folder) : []);
   return {
     platform,
     home: userFolder(env),
@@ -121,7 +141,7 @@ function userLaunch(settings: Settings, flags: ProjectFlags, context: ProcessCon
 
 /** What starts this program on this machine. */
 export function startFacts(
-  { version }: Settings,
+  { home }: Settings,
   { cwd, env: variables, nodeFile, platform }: ProcessContext,
 ): StartFacts {
   const env = Object.fromEntries(
@@ -129,7 +149,14 @@ export function startFacts(
       variables[name] ? [[name, toWhole(variables[name], cwd)]] : [],
     ),
   );
-  return { node: nodeFile, executable: executable(), version, isWindows: platform === "win32", env };
+  const launcher = hasLauncherParts() ? home.launcher : undefined;
+  return { node: nodeFile, executable: executable(), launcher, isWindows: platform === "win32", env };
+}
+
+/** Writes the launcher in the home, or what is there stays where that is as good. */
+export function prepareLauncher(home: Home, { env, nodeFile, nodeVersion, platform }: ProcessContext): void {
+  const node = { file: nodeFile, version: nodeVersion, isWindows: platform === "win32" };
+  if (hasLauncherParts()) writeLauncher(home, env, node);
 }
 
 /** A path from anywhere; a URL without its password, which belongs in no host's file. */
@@ -183,10 +210,14 @@ async function changeAll(setup: Setup, targets: readonly SetupTarget[], how: How
     try {
       const entry = target.host.toEntry(launch);
       const { isReplacing } = how;
-      const change = how.isRemoval
-        ? planRemove(target, setup.record, entry)
-        : planAdd(target, setup.record, { entry, isReplacing });
+      const plan = () =>
+        how.isRemoval ? planRemove(target, setup.record, entry) : planAdd(target, setup.record, { entry, isReplacing });
+      // What is refused is refused before anything is changed.
+      plan();
+      if (!how.isRemoval) await repairOthers(setup, target, how.isDryRun);
+      const change = plan();
       const isFound = isInstalled(target.host, setup.machine);
+      if (!how.isRemoval && !how.isDryRun && setup.scope === "user") setup.prepareLauncher();
       if (how.isDryRun) await showDiff(setup, change);
       else tellChange(setup, change, { isFound, backup: applyChange(change, setup.record).backup });
     } catch (error) {
@@ -196,4 +227,27 @@ async function changeAll(setup: Setup, targets: readonly SetupTarget[], how: How
   }
   if (!how.isRemoval && failed < targets.length) tellLaunch(setup);
   return failed === 0 ? Exit.Ok : Exit.CommandFailed;
+}
+
+/** Repairs the other entries of ours in the files of a host, before the one of this name is written. */
+async function repairOthers(setup: Setup, target: SetupTarget, isDryRun: boolean): Promise<void> {
+  const { repair, record, machine, terminal } = setup;
+  if (repair === undefined) return;
+  const { targets } = findUserScopes([target.host], machine);
+  for (const one of targets.filter(({ isTracked }) => isTracked !== true)) {
+    const opened = openFile(one);
+    const isOther = ({ name, folder }: FoundEntry) =>
+      one.file !== target.file || folder !== undefined || name !== target.name;
+    const change = planRepair({ ...opened, entries: opened.entries.filter(isOther) }, repair);
+    if (change.done.length === 0) continue;
+    if (isDryRun) {
+      await printDiff(terminal, change.before, change.bytes);
+      continue;
+    }
+    setup.prepareLauncher();
+    applyWrap(change, { setup: record, wrap: repair.record });
+    const names = change.done.map(({ name }) => clean(name)).join(", ");
+    const { green } = terminal.colors;
+    terminal.say(`${green("✓")} ${target.host.title}: repaired ${names} in ${shorten(one.file, setup)}\n`);
+  }
 }

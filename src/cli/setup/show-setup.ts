@@ -10,6 +10,7 @@ import { hosts } from "../../setup/hosts/index.ts";
 import { isFetchedByNpx } from "../../setup/launch.ts";
 import type { Machine } from "../../setup/machine.ts";
 import type { SetupRecord } from "../../setup/setup-record.ts";
+import type { RepairMeans } from "../../setup/wrap/repair-entry.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 
 /** What is to be set up, and where. */
@@ -19,6 +20,10 @@ export interface Setup {
   readonly name: string;
   readonly launch: Launch;
   readonly record: SetupRecord;
+  /** What repairs entries of ours; undefined for a project's files. */
+  readonly repair: RepairMeans | undefined;
+  /** Writes the launcher that entries in a user's own files name. */
+  prepareLauncher(): void;
   readonly terminal: Terminal;
 }
 
@@ -39,8 +44,8 @@ export function stateOf({ launch, record }: Setup, target: SetupTarget): "no" | 
   }
 }
 
-/** Lists the hosts, and what to do next. */
-export function showHosts(setup: Setup): ExitCode {
+/** Lists the hosts, the entries that would not start, and what to do next. */
+export function showHosts(setup: Setup, brokenEntries: string): ExitCode {
   const { machine, scope, terminal } = setup;
   const listed = hosts
     .filter((host) => fileOf(host, scope, machine) !== undefined)
@@ -65,7 +70,7 @@ export function showHosts(setup: Setup): ExitCode {
           ? dim
           : String;
   terminal.print(bold(toLine(heads)) + rows.map((row) => paint(row)(toLine(row))).join(""));
-  terminal.say(nextSteps(setup, rows));
+  terminal.say(brokenEntries + nextSteps(setup, rows));
   return Exit.Ok;
 }
 
@@ -107,8 +112,8 @@ function toLine({ command, args, env }: Launch): string {
   ].join(" ");
 }
 
-/** As a shell would need it, so that it can be tried. */
-function quoted(word: string): string {
+/** A word as a shell needs it, so that what is printed can be typed. */
+export function quoted(word: string): string {
   return /^[\w@%+=:,./\\-]+$/.test(word) ? word : `'${clean(word).replaceAll("'", "'\\''")}'`;
 }
 
@@ -116,7 +121,7 @@ function remarks(setup: Setup): string {
   const { scope, machine, launch } = setup;
   if (scope === "user")
     return isFetchedByNpx(executable())
-      ? `         npx fetches it at each start; after npm install -g ${thisProgram.packageName} run setup again for a faster one.\n`
+      ? `         npx fetches it again when its cache is cleared; after npm install -g ${thisProgram.packageName} run setup again.\n`
       : "";
   const manifest = path.join(machine.project, "package.json");
   const isDependency = existsSync(manifest) && readFileSync(manifest, "utf8").includes(`"${thisProgram.packageName}"`);

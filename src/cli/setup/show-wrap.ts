@@ -1,18 +1,20 @@
+import { existsSync } from "node:fs";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { thisProgram } from "../../program/program.ts";
 import { cut, pad, widthOf } from "../../screen/width.ts";
 import { isObject } from "../../setup/change.ts";
-import type { SetupHost, SetupScope } from "../../setup/host.ts";
+import type { Launch, SetupHost, SetupScope } from "../../setup/host.ts";
+import type { StartFacts } from "../../setup/launch.ts";
 import type { Machine } from "../../setup/machine.ts";
 import { wrapWordsOf } from "../../setup/ownership.ts";
+import type { Scopes } from "../../setup/scopes.ts";
 import type { SetupRecord } from "../../setup/setup-record.ts";
 import { readServer } from "../../setup/wrap/entry-server.ts";
-import type { WrapMeans } from "../../setup/wrap/plan-wrap.ts";
-import type { OpenedFile, WrapChange } from "../../setup/wrap/wrap-file.ts";
+import type { FoundEntry, OpenedFile, WrapChange, WrapTarget } from "../../setup/wrap/wrap-file.ts";
 import type { WrapRecord } from "../../setup/wrap/wrap-record.ts";
 import { rebuild } from "../../setup/wrap/wrapped-entry.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
-import { isPainted, plain, shorten } from "./show-setup.ts";
+import { isPainted, plain, quoted, shorten } from "./show-setup.ts";
 
 /** What is to be done to entries, and with what. */
 export interface Wrapping {
@@ -21,14 +23,23 @@ export interface Wrapping {
   readonly scope: SetupScope;
   readonly terminal: Terminal;
   readonly records: { readonly setup: SetupRecord; readonly wrap: WrapRecord };
-  readonly means: WrapMeans;
+  /** What entries of this user start. */
+  readonly facts: StartFacts;
+  /** The home and the store of this setup, by their variables. */
+  readonly own: Launch["env"];
+  /** Writes the launcher that entries in a user's own files name. */
+  prepareLauncher(): void;
 }
 
 /** Lists the entries that hosts have, and what to do next. Changes nothing. */
-export function showEntries(wrapping: Wrapping, files: readonly OpenedFile[]): ExitCode {
-  const { terminal, means } = wrapping;
+export function showEntries(wrapping: Wrapping, files: readonly OpenedFile[], scopes: Scopes): ExitCode {
+  const { terminal } = wrapping;
   const rows = files.flatMap(({ target, entries }) =>
-    entries.map((found) => [target.host.id, clean(found.name), ...stateOf(found.entry, target.host, means)]),
+    entries.map((found) => {
+      const [state, what] = stateOf(found.entry, target.host, existsSync);
+      const shown = state === "no" && target.isTracked === true ? "shared" : state;
+      return [target.host.id, clean(found.name) + placeOf(wrapping, target, found), shown, what];
+    }),
   );
   if (rows.length === 0) {
     terminal.say(`No host that was found has an entry in its file.\n`);
@@ -46,13 +57,45 @@ export function showEntries(wrapping: Wrapping, files: readonly OpenedFile[]): E
   const paint = ([, , state]: readonly string[]) => (state === "yes" ? green : state === "–" ? dim : String);
   terminal.print(bold(toLine(heads)) + rows.map((row) => paint(row)(toLine(row))).join(""));
   terminal.say(nextSteps(wrapping, rows));
+  tellUnreached(wrapping, scopes);
   return Exit.Ok;
 }
 
+/** Which folder or file an entry is of, where it is not one of everything that the user does. */
+function placeOf(wrapping: Wrapping, { scope, file }: WrapTarget, { folder }: Pick<FoundEntry, "folder">): string {
+  if (folder !== undefined) return ` (${shorten(folder, wrapping)})`;
+  return scope === "project" && wrapping.scope === "user" ? ` (${shorten(file, wrapping)})` : "";
+}
+
+const maxFolders = 5;
+
+/** Names what setup has not changed, and does not change. */
+export function tellUnreached(wrapping: Wrapping, { missingFolders, projectFiles, managedFiles }: Scopes): void {
+  const { terminal } = wrapping;
+  const { dim } = terminal.colors;
+  const shown = missingFolders.slice(0, maxFolders).map((folder) => shorten(folder, wrapping));
+  const more = missingFolders.length - shown.length;
+  const folders = [...shown, ...(more > 0 ? [`${more} more`] : [])];
+  const lines = [
+    ...(folders.length === 0
+      ? []
+      : [`not reached: ${join(folders)} (no such folder, or not readable); a .mcp.json there stays as it is`]),
+    ...projectFiles.map(
+      ({ host, file }) =>
+        `${host.title}: ${shorten(file, wrapping)} is a project's file; to change it, run ${thisProgram.name} setup with --project there`,
+    ),
+    ...managedFiles.map(
+      ({ host, file }) =>
+        `${host.title}: ${clean(file)} was left alone: it is the file of this machine's administrator`,
+    ),
+  ];
+  if (lines.length > 0) terminal.say(lines.map((line) => `${dim("·")} ${line}\n`).join(""));
+}
+
 /** Whether it is behind us, and what it is; or why it stays where it is. */
-function stateOf(entry: unknown, host: SetupHost, { isThere }: Pick<WrapMeans, "isThere">): [string, string] {
+function stateOf(entry: unknown, host: SetupHost, isThere: (file: string) => boolean): [string, string] {
   const behind = isObject(entry) && wrapWordsOf(entry) !== undefined ? rebuild(entry, host) : undefined;
-  if (behind !== undefined) return ["yes", stateOf(behind, host, { isThere })[1]];
+  if (behind !== undefined) return ["yes", stateOf(behind, host, isThere)[1]];
   const server = readServer(entry, isThere);
   if (server.kind === "none")
     return server.isWrapped === true ? ["yes", `behind ${thisProgram.title}`] : ["–", server.why];
@@ -100,15 +143,25 @@ export function tellWrap(
 ): void {
   const { terminal } = wrapping;
   const { green, dim, red } = terminal.colors;
-  const names = done.map(({ name }) => clean(name));
   const file = shorten(target.file, wrapping);
-  const what = kind === "wrapped" ? `wrapped ${join(names)} in ${file}` : `brought ${join(names)} back in ${file}`;
+  const namesOf = (some: typeof done) =>
+    join(some.map((one) => clean(one.name) + (one.folder === undefined ? "" : placeOf(wrapping, target, one))));
+  const [repaired, others] = [
+    done.filter(({ isRepaired }) => isRepaired),
+    done.filter(({ isRepaired }) => !isRepaired),
+  ];
+  const what = [
+    ...(repaired.length > 0 ? [`repaired ${namesOf(repaired)} in ${file}`] : []),
+    ...(others.length === 0
+      ? []
+      : [kind === "wrapped" ? `wrapped ${namesOf(others)} in ${file}` : `brought ${namesOf(others)} back in ${file}`]),
+  ];
   const notes = [...new Set(done.flatMap(({ note }) => note ?? []))].map((note) => ({
     note,
     of: join(done.filter((one) => one.note === note).map(({ name }) => clean(name))),
   }));
   const lines = [
-    ...(names.length === 0 || isDryRun ? [] : [`${green("✓")} ${target.host.title}: ${what}`]),
+    ...(isDryRun ? [] : what.map((sentence) => `${green("✓")} ${target.host.title}: ${sentence}`)),
     ...(backup === undefined ? [] : [`  ${dim("Backup")}   ${shorten(backup, wrapping)}`]),
     ...notes.map(({ note, of }) => `  ${dim("Note")}     ${of}: ${note}`),
     ...left.map(
@@ -134,7 +187,9 @@ export function tellEnd(
   const titles = [...new Set(done.map(({ target }) => target.host.title))];
   const flag = scope === "project" ? " --project" : "";
   const why = `, and their tools last as long as they take`;
-  const back = `${dim("Take back")}  ${thisProgram.name} setup --unwrap --all${flag}\n`;
+  const shared = done.flatMap(({ target }) => (target.isTracked === true ? [quoted(target.file)] : []));
+  const words = ["--unwrap", ...(shared.length < done.length ? ["--all"] : []), ...shared].join(" ");
+  const back = `${dim("Take back")}  ${thisProgram.name} setup ${words}${flag}\n`;
   terminal.say(`${dim("Next")}       start ${join(titles)} again${kind === "wrapped" ? `${why}\n${back}` : "\n"}`);
 }
 

@@ -1,4 +1,4 @@
-import { inProject, type SetupHost, stdioEntry } from "../host.ts";
+import { type FolderPlace, inProject, type SetupHost, stdioEntry } from "../host.ts";
 import { folderFrom, join, type Machine } from "../machine.ts";
 
 /**
@@ -15,17 +15,28 @@ export const claudeCode: SetupHost = {
   projectFile: inProject(".mcp.json"),
   place: () => ["mcpServers"],
   toEntry: stdioEntry,
-  otherPlaces: placesOfProject,
+  folderPlaces,
+  managedFile,
   remote: { url: "url", headers: "headers", type: "http", sseType: "sse" },
   next: "In a new session /mcp shows it; in a shell, claude mcp list.",
   projectNext: "Claude Code asks once, at the start of a session in this folder, whether to use it.",
 };
 
 /** `claude mcp add` without a scope writes here: servers of this user in one folder. */
-function placesOfProject(config: unknown, { project }: Machine): string[][] {
-  const { projects } = (config ?? {}) as { projects?: Readonly<Record<string, unknown>> };
-  const known = [project, project.replaceAll("\\", "/")].find((folder) => Object.hasOwn(projects ?? {}, folder));
-  return known === undefined ? [] : [["projects", known, "mcpServers"]];
+function folderPlaces(config: unknown): FolderPlace[] {
+  const { projects } = (config ?? {}) as { projects?: unknown };
+  if (typeof projects !== "object" || projects === null) return [];
+  return Object.keys(projects).map((folder) => ({ folder, keys: ["projects", folder, "mcpServers"] }));
+}
+
+/** https://code.claude.com/docs/en/mcp (managed-mcp.json in the system's folder). */
+function managedFile(machine: Machine): string {
+  const folders = {
+    linux: "/etc/claude-code",
+    darwin: "/Library/Application Support/ClaudeCode",
+    win32: join(machine, folderFrom(machine, "ProgramFiles", "C:\\Program Files"), "ClaudeCode"),
+  };
+  return join(machine, folders[machine.platform], "managed-mcp.json");
 }
 
 function userFile(machine: Machine): string {

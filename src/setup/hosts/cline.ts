@@ -14,6 +14,7 @@ export const cline: SetupHost = {
   format: "json",
   userFile: (machine) =>
     machine.env.CLINE_MCP_SETTINGS_PATH || join(machine, settingsOf(machine), "cline_mcp_settings.json"),
+  moreUserFiles: (machine) => [join(machine, storageOf(machine), "settings", "cline_mcp_settings.json")],
   place: () => ["mcpServers"],
   toEntry: plainEntry,
   remote: { url: "url", headers: "headers", type: "streamableHttp", sseType: "sse" },

@@ -13,12 +13,19 @@ export const vscode: SetupHost = {
   format: "json",
   userFile: (machine) => join(machine, folderOf(machine), "User", "mcp.json"),
   projectFile: inProject(".vscode", "mcp.json"),
+  moreUserFiles: filesOfProfiles,
   place: () => ["servers"],
   toEntry: stdioEntry,
   remote: { url: "url", headers: "headers", type: "http", sseType: "sse" },
   next: "In VS Code run MCP: List Servers and start it there.",
   projectNext: "VS Code asks whether you trust it when it is first started.",
 };
+
+/** Each profile but the default one has a folder. */
+function filesOfProfiles(machine: Machine): string[] {
+  const profiles = join(machine, folderOf(machine), "User", "profiles");
+  return machine.list(profiles).map((name) => join(machine, profiles, name, "mcp.json"));
+}
 
 function folderOf(machine: Machine): string {
   return join(machine, settingsFolder(machine), "Code");

@@ -1,5 +1,6 @@
 import { isUpstreamName, toUpstreamName } from "../../project/upstream-name.ts";
 import { headerVariable, isHeaderVariable, urlVariable } from "../../project/wrap-variables.ts";
+import { entryStoreVariable } from "../launch.ts";
 import type { EntryServer } from "./entry-server.ts";
 
 /** What is said behind `wrap`, and in variables where it is nobody's business. */
@@ -75,8 +76,15 @@ function valuesOf(words: readonly string[], flag: string): string[] {
   );
 }
 
-/** The variables of an entry that are not ours. */
-export function withoutOurVariables(env: Readonly<Record<string, string>>): Record<string, string> {
-  const isOurs = (name: string) => name === urlVariable() || isHeaderVariable(name);
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !isOurs(name)));
+/**
+ * The variables of an entry that are not ours. `own` are those of earlier versions, which wrote the home and the store
+ * under names that the entry may have had before: they are ours only with these values.
+ */
+export function withoutOurVariables(
+  env: Readonly<Record<string, string>>,
+  own: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  const isOurs = ([name, value]: readonly [string, string]) =>
+    name === urlVariable() || isHeaderVariable(name) || name === entryStoreVariable() || own[name] === value;
+  return Object.fromEntries(Object.entries(env).filter((pair) => !isOurs(pair)));
 }

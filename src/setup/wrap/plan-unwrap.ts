@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { thisProgram } from "../../program/program.ts";
-import type { Entry } from "../host.ts";
-import { wrapWordsOf } from "../ownership.ts";
+import type { Entry, Launch } from "../host.ts";
+import { isEarlierStart, wrapWordsOf } from "../ownership.ts";
 import type { TextFormat } from "../text-format.ts";
 import { undoHunk } from "./hunk.ts";
 import {
@@ -15,24 +15,33 @@ import {
 import type { WrapDeed, WrapRecord } from "./wrap-record.ts";
 import { rebuild, takeBack } from "./wrapped-entry.ts";
 
-/** What bringing these entries back would change. */
-export function planUnwrap(opened: OpenedFile, chosen: readonly FoundEntry[], record: WrapRecord): WrapChange {
+/**
+ * What bringing these entries back would change. `own` are the home and the store of this setup, by their variables:
+ * earlier versions wrote them into the entry.
+ */
+export function planUnwrap(
+  opened: OpenedFile,
+  chosen: readonly FoundEntry[],
+  { record, own = {} }: { readonly record: WrapRecord; readonly own?: Launch["env"] },
+): WrapChange {
   const edit = (text: string, found: FoundEntry): EntryEdit => {
     if (wrapWordsOf(found.entry) === undefined) return { why: `it is not behind ${thisProgram.title}` };
-    return unwrapEntry(opened, text, { found, deed: record.find(opened.before.file, found.keys) });
+    return unwrapEntry(opened, text, { found, deed: record.find(opened.before.file, found.keys), own });
   };
   return changeEntries(opened, "unwrapped", { chosen, edit });
 }
 
 /** Its own lines where they are known and ours still stand; else what the entry itself says of what is behind us. */
-function unwrapEntry(
+export function unwrapEntry(
   { target: { host }, format }: OpenedFile,
   text: string,
-  { found, deed }: { found: FoundEntry; deed: WrapDeed | undefined },
+  { found, deed, own }: { found: FoundEntry; deed: WrapDeed | undefined; own: Launch["env"] },
 ): EntryEdit {
   const { keys } = found;
   const now = found.entry as Entry;
-  const entry = deed === undefined ? rebuild(now, host) : takeBack(deed, now, host);
+  // A launcher knows its home, so that a home in the entry of one is its user's.
+  const earlier = isEarlierStart(now) ? own : {};
+  const entry = deed === undefined ? rebuild(now, host, earlier) : takeBack(deed, now, host);
   if (entry === undefined) return { why: `it does not say what is behind ${thisProgram.title}; change it by hand` };
   const config = withEntry(format.read(text), keys, entry);
   const span = format.spanOf(text, keys);
@@ -55,7 +64,7 @@ function means(read: () => unknown, wanted: unknown): boolean {
 }
 
 /** Value by value where that is enough; what else is written in the entry stays as it is then. */
-function writeBack(
+export function writeBack(
   format: TextFormat,
   text: string,
   { keys, now, entry }: { keys: readonly string[]; now: Entry; entry: Entry },

@@ -4,6 +4,7 @@ import type { Entry, Launch } from "../host.ts";
 import { type EntryServer, readServer } from "./entry-server.ts";
 import { isOpenUrl } from "./entry-words.ts";
 import { toHunk, undoHunk } from "./hunk.ts";
+import { needsRepair, type RepairMeans, repairEntry } from "./repair-entry.ts";
 import {
   changeEntries,
   type EntryEdit,
@@ -19,12 +20,18 @@ export interface WrapMeans {
   /** What a host runs, for the words behind `wrap`. */
   toLaunch(words: readonly string[]): Launch;
   isThere(file: string): boolean;
+  /** Has the launcher start entries that are wrapped already; undefined for a project's file, which names none. */
+  readonly repair?: RepairMeans | undefined;
 }
 
 /** What putting these entries behind us would change. */
 export function planWrap(opened: OpenedFile, chosen: readonly FoundEntry[], means: WrapMeans): WrapChange {
   const edit = (text: string, found: FoundEntry): EntryEdit => {
     const server = readServer(found.entry, means.isThere);
+    const { repair } = means;
+    // An entry of our own server is repaired by plain `setup`: --unwrap would not bring it back.
+    const isRepairable = server.kind === "none" && server.isWrapped === true && repair !== undefined;
+    if (isRepairable && needsRepair(found.entry, repair.facts)) return repairEntry(opened, text, found, repair);
     return server.kind === "none" ? { why: server.why } : wrapEntry(opened, text, { found, server, means });
   };
   return changeEntries(opened, "wrapped", { chosen, edit });

@@ -3,7 +3,6 @@ import { CommandError, messageOf } from "../../errors.ts";
 import { at, formats, isObject, refuseByName, toBytes } from "../change.ts";
 import { type ConfigFile, readConfigFile, replaceFile } from "../config-file.ts";
 import type { Entry, SetupHost, SetupScope } from "../host.ts";
-import type { Machine } from "../machine.ts";
 import type { SetupRecord } from "../setup-record.ts";
 import type { TextFormat } from "../text-format.ts";
 import type { WrapDeed, WrapRecord } from "./wrap-record.ts";
@@ -14,11 +13,15 @@ export interface WrapTarget {
   readonly host: SetupHost;
   readonly scope: SetupScope;
   readonly file: string;
+  /** A project's file that git tracks: whoever has the repository gets it. */
+  readonly isTracked?: boolean;
 }
 
 /** An entry of such a file. */
 export interface FoundEntry {
   readonly name: string;
+  /** The folder in which its host uses it, where that is a single one. */
+  readonly folder?: string | undefined;
   readonly keys: readonly string[];
   readonly entry: unknown;
 }
@@ -32,17 +35,19 @@ export interface OpenedFile {
 }
 
 /** Reads a file and finds its entries. Throws a sentence when it cannot be understood. */
-export function openFile(target: WrapTarget, machine: Machine): OpenedFile {
+export function openFile(target: WrapTarget): OpenedFile {
   const { host, scope, file } = target;
   const format = formats[host.format];
   const before = readConfigFile(file);
   const config = refuseByName(target, () => format.read(before.text));
-  const places = [host.place(config), ...(scope === "user" ? (host.otherPlaces?.(config, machine) ?? []) : [])];
-  const entries = places.flatMap((place) => {
-    const servers = at(config, place);
+  const folders = scope === "user" ? (host.folderPlaces?.(config) ?? []) : [];
+  const places: { keys: readonly string[]; folder?: string }[] = [{ keys: host.place(config) }, ...folders];
+  const entries = places.flatMap(({ keys, folder }) => {
+    const servers = at(config, keys);
     return Object.entries(isObject(servers) ? servers : {}).map(([name, entry]) => ({
       name,
-      keys: [...place, name],
+      folder,
+      keys: [...keys, name],
       entry,
     }));
   });
@@ -63,11 +68,14 @@ export interface WrapChange {
 
 interface ChangedEntry {
   readonly name: string;
+  readonly folder?: string | undefined;
   readonly keys: readonly string[];
   /** What takes it back. */
   readonly deed?: WrapDeed | undefined;
   /** What its user has to know of it. */
   readonly note?: string | undefined;
+  /** It was wrapped before, and starts another way now. */
+  readonly isRepaired?: boolean | undefined;
 }
 
 /** One entry changed in a text, and what it is then; or why it stays as it is. */
@@ -75,8 +83,9 @@ export type EntryEdit =
   | {
       readonly text: string;
       readonly entry: Entry;
-      readonly deed?: WrapDeed;
+      readonly deed?: WrapDeed | undefined;
       readonly note?: string | undefined;
+      readonly isRepaired?: boolean;
     }
   | { readonly why: string };
 
@@ -91,7 +100,7 @@ export function changeEntries(
   const left: WrapChange["left"][number][] = [];
   let text = before.text;
   for (const found of chosen) {
-    const { name, keys } = found;
+    const { name, folder, keys } = found;
     try {
       const edited = edit(text, found);
       if ("why" in edited) {
@@ -100,7 +109,8 @@ export function changeEntries(
       }
       checkRest(format, text, { keys, edited });
       text = edited.text;
-      done.push({ name, keys, deed: edited.deed, note: edited.note });
+      const { deed, note, isRepaired } = edited;
+      done.push({ name, folder, keys, deed, note, isRepaired });
     } catch (error) {
       if (!(error instanceof CommandError)) throw error;
       left.push({ name, why: messageOf(error), isFailure: true });

@@ -39,7 +39,7 @@ export function toWrapped(
 }
 
 /** Only what is run is another; a list stays a list, and what an object holds stays in it. */
-function withCommand(found: Entry, words: readonly string[], env: Readonly<Record<string, string>>): EntryPlan {
+export function withCommand(found: Entry, words: readonly string[], env: Readonly<Record<string, string>>): EntryPlan {
   const [program, ...args] = words;
   const isInner = isObject(found.command);
   const said = Array.isArray(found.command)
@@ -69,7 +69,7 @@ function withValue(entry: Entry, [key = "", ...rest]: readonly string[], value: 
   return { ...entry, [key]: rest.length === 0 ? value : withValue(isObject(inner) ? inner : {}, rest, value) };
 }
 
-function envKeyOf(found: Entry, { toEntry }: SetupHost): string {
+export function envKeyOf(found: Entry, { toEntry }: SetupHost): string {
   if (isObject(found.environment)) return "environment";
   return Object.hasOwn(toEntry({ command: "", args: [], env: { a: "" } }), "environment") ? "environment" : "env";
 }
@@ -78,18 +78,36 @@ function textList(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
 }
 
-/** What an entry was, out of what it is now; undefined where it does not say so. */
-export function rebuild(found: Entry, host: SetupHost): Entry | undefined {
+/**
+ * What an entry was, out of what it is now; undefined where it does not say so. `own` are the variables of ours that an
+ * earlier version wrote under names that an entry may have had before.
+ */
+export function rebuild(found: Entry, host: SetupHost, own: Launch["env"] = {}): Entry | undefined {
   const envKey = envKeyOf(found, host);
   const server = fromWrapWords(wrapWordsOf(found) ?? [], textsOf(found[envKey]));
   if (server === undefined) return undefined;
-  if (server.kind === "command") return withCommand(found, server.words, {}).entry;
+  if (server.kind === "command") return withoutVariables(withCommand(found, server.words, {}).entry, own);
   const made = toRemote(server, host);
-  const env = withoutOurVariables(textsOf(found[envKey]));
+  const env = withoutOurVariables(textsOf(found[envKey]), own);
   const others = Object.entries(found).filter(
     ([key]) => !["type", "command", "args", "env_vars", envKey].includes(key) && !Object.hasOwn(made, key),
   );
   return { ...made, ...(Object.keys(env).length > 0 && { [envKey]: env }), ...Object.fromEntries(others) };
+}
+
+/** The entry of a command without the variables that are ours, and without `env` where nothing else is in it. */
+export function withoutVariables(entry: Entry, own: Launch["env"]): Entry {
+  if (isObject(entry.command)) return { ...entry, command: withoutVariables(entry.command, own) };
+  const key = Array.isArray(entry.command) ? "environment" : "env";
+  const env = entry[key];
+  if (!isObject(env)) return entry;
+  const texts = textsOf(env);
+  const kept = withoutOurVariables(texts, own);
+  const ours = Object.keys(texts).filter((name) => !Object.hasOwn(kept, name));
+  if (ours.length === 0) return entry;
+  const left = Object.fromEntries(Object.entries(env).filter(([name]) => !ours.includes(name)));
+  const { [key]: _env, ...others } = entry;
+  return Object.keys(left).length === 0 ? others : { ...entry, [key]: left };
 }
 
 function toRemote({ url, isSse, headers, references }: RemoteServer, { remote }: SetupHost): Entry {
