@@ -2,6 +2,7 @@ import { nextTick } from "node:process";
 import { systemClock, within } from "../clock.ts";
 import { type Child, endChild, killChild, startChild } from "../wire/child.ts";
 import { endWithUs } from "../wire/end-with-us.ts";
+import { failureLine } from "../wire/failure-line.ts";
 import { readLines, writeLine } from "../wire/line-link.ts";
 import { ConnectionError, cut } from "../wire/peer-errors.ts";
 import { recordUpstream, type UpstreamRecord } from "./orphans.ts";
@@ -149,7 +150,7 @@ class CommandLink implements UpstreamLink {
 }
 
 function toError(command: string, how: string, lastWords: string): ConnectionError {
-  const words = cut(lastWords.trim().split("\n").at(-1) ?? "");
-  const sentence = `The server ${cut(command, 100)} ${how}${words === "" ? "." : `; its last words: «${words}».`}`;
+  const words = cut(failureLine(lastWords));
+  const sentence = `The server ${cut(command, 100)} ${how}${words === "" ? "." : `; it printed «${words}».`}`;
   return new ConnectionError(sentence, { isPassing: false, lastWords });
 }

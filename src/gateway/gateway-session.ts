@@ -3,6 +3,7 @@ import type { ClientCapabilities, ClientIdentity, ClientRequest, Result } from "
 import { methodNotFound } from "../mcp/router.ts";
 import { fieldsOf, type Json } from "../wire/json.ts";
 import { forClients, type Upstream } from "./upstream.ts";
+import type { UpstreamNotices } from "./upstream-notices.ts";
 import type { UpstreamSession } from "./upstream-session.ts";
 
 /** A conversation, as whoever works on its calls finds it. */
@@ -16,12 +17,18 @@ export interface GatewayConversation extends ConversationGuest {
 export class GatewaySession implements GatewayConversation {
   readonly session: string;
   readonly #only: UpstreamSession;
+  readonly #notices: UpstreamNotices;
   readonly #onClose: () => void;
   #isClosed = false;
 
-  constructor(session: string, only: UpstreamSession, onClose: () => void) {
+  constructor(
+    session: string,
+    only: UpstreamSession,
+    { notices, onClose }: { readonly notices: UpstreamNotices; readonly onClose: () => void },
+  ) {
     this.session = session;
     this.#only = only;
+    this.#notices = notices;
     this.#onClose = onClose;
   }
 
@@ -45,7 +52,8 @@ export class GatewaySession implements GatewayConversation {
     const capabilities = fieldsOf(params.capabilities) as ClientCapabilities;
     this.#only.begin(capabilities);
     const view = await forClients(this.#only.view({ isModern: false, capabilities }));
-    const { serverInfo, instructions } = this.#only.known?.hello ?? {};
+    const { serverInfo, instructions: theirs } = this.#only.known?.hello ?? {};
+    const instructions = this.#notices.under(theirs);
     return {
       ...hello,
       capabilities: view.mergeCapabilities(fieldsOf(hello.capabilities)),
@@ -65,6 +73,8 @@ export class GatewaySession implements GatewayConversation {
   }
 
   async setLevel(params: Json): Promise<void> {
+    const known = this.#only.known ?? this.#only.upstream.memory.latest;
+    if (known !== undefined && known.hello.capabilities.logging === undefined) throw methodNotFound;
     await this.#only.setLevel(params);
   }
 

@@ -23,12 +23,15 @@ import type { CallLine } from "./upstream-call.ts";
 import type { OpenUpstreamLink } from "./upstream-link.ts";
 import { UpstreamMemory } from "./upstream-memory.ts";
 import type { UpstreamNames } from "./upstream-names.ts";
+import { UpstreamNotices } from "./upstream-notices.ts";
 import { sharedKey, UpstreamSession } from "./upstream-session.ts";
 import { UpstreamTools } from "./upstream-tools.ts";
 import type { UpstreamStatus, UpstreamsControl } from "./upstreams-control.ts";
 
 export interface GatewayOptions {
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>;
+  /** Upstreams that are named and not served, each with the reason. */
+  readonly leftOut: Readonly<Record<string, string>>;
   /** They are all there is. */
   readonly isWrap: boolean;
   /** What their tools and prompts are called here. */
@@ -55,6 +58,7 @@ export class Gateway implements GuestCompany, UpstreamsControl {
   readonly #sessions = new Map<string, GatewayConversation>();
   readonly #owners = new ResourceOwners();
   readonly #firstSight: FirstSight;
+  readonly #notices: UpstreamNotices;
   #own: ServerIdentity | undefined;
   readonly #roots = new KeptRoots((session) => this.#sessions.has(session));
   readonly upstreams: readonly Upstream[];
@@ -67,6 +71,7 @@ export class Gateway implements GuestCompany, UpstreamsControl {
     options.names.reserve((name) => options.taken.includes(name));
     this.upstreams = Object.entries(options.upstreams).map(([name, config]) => this.#toUpstream(name, config));
     this.sources = this.upstreams.map((upstream) => this.#toSource(upstream));
+    this.#notices = new UpstreamNotices({ ...options, upstreams: this.upstreams });
   }
 
   /** Commands of ours have their names first, also those that come later; call it before they are merged. */
@@ -96,6 +101,7 @@ export class Gateway implements GuestCompany, UpstreamsControl {
     const [only] = this.upstreams;
     if (only === undefined || !this.isOnlyFront) return this.#joinedFacts(own);
     const info = () => fieldsOf(only.memory.latest?.hello.serverInfo);
+    const withNotices = (instructions: string | undefined) => this.#notices.under(instructions);
     return {
       get name() {
         return textOf(info().name) ?? only.name;
@@ -104,7 +110,7 @@ export class Gateway implements GuestCompany, UpstreamsControl {
         return textOf(info().version) ?? "0";
       },
       get instructions() {
-        return only.memory.latest?.hello.instructions;
+        return withNotices(only.memory.latest?.hello.instructions);
       },
       get about() {
         const { name: _name, version: _version, ...about } = info();
@@ -131,7 +137,7 @@ export class Gateway implements GuestCompany, UpstreamsControl {
       return said === undefined || said === "" ? [] : [`# ${name}\n\n${shorten(said)}`];
     });
     const all = [this.#own?.instructions ?? "", ...theirs].filter((text) => text !== "");
-    return all.length === 0 ? undefined : all.join("\n\n");
+    return this.#notices.under(all.length === 0 ? undefined : all.join("\n\n"));
   }
 
   join(connection: ClientConnection): GatewayConversation {
@@ -144,6 +150,7 @@ export class Gateway implements GuestCompany, UpstreamsControl {
           connection,
           session,
           isServed: chooseTools(upstream.config).isServed,
+          isAlone: this.isOnlyFront,
           clock: this.#options.clock,
         }),
     );
@@ -153,10 +160,14 @@ export class Gateway implements GuestCompany, UpstreamsControl {
   }
 
   #toSession(session: string, connection: ClientConnection, parts: readonly UpstreamSession[]): GatewayConversation {
-    const onClose = () => void this.#sessions.delete(session);
+    const stopNotices = connection.isFront ? this.#notices.sendTo(connection) : undefined;
+    const onClose = () => {
+      stopNotices?.();
+      this.#sessions.delete(session);
+    };
     const { isVerbatim, beside, names, clock } = this.#options;
     const [only] = parts;
-    if (isVerbatim && only !== undefined) return new GatewaySession(session, only, onClose);
+    if (isVerbatim && only !== undefined) return new GatewaySession(session, only, { notices: this.#notices, onClose });
     return new JoinedSession({
       ...{ session, connection, parts, names, clock, onClose },
       owners: this.#owners,

@@ -168,7 +168,7 @@ export class JoinedView implements GuestView {
     read: (member: JoinedMember) => Promise<readonly Json[]>,
   ): Promise<readonly Json[]> {
     const lists = this.#members.map(async (member) => {
-      const items = member.view.capabilityOf(method) ? await read(member) : [];
+      const items = member.view.capabilityOf(method) ? await readOrNone(member, read) : [];
       const kind = list === "tools" ? "tool" : list === "prompts" ? "prompt" : undefined;
       return kind === undefined ? items : items.flatMap(toPublic(kind, member)).map(([, item]) => item);
     });
@@ -246,6 +246,15 @@ async function readAll(
   return await readAllPages(list, (cursor) =>
     view.request(method, cursor === undefined ? params : { ...params, cursor }, client),
   );
+}
+
+/** An upstream that cannot list takes nothing from what the others list. */
+async function readOrNone(
+  member: JoinedMember,
+  read: (member: JoinedMember) => Promise<readonly Json[]>,
+): Promise<readonly Json[]> {
+  const items = read(member);
+  return await (member.name === "" ? items : items.catch(() => []));
 }
 
 function toPublic(kind: NamedKind, { publicName }: JoinedMember): (item: Json) => (readonly [string, Json])[] {

@@ -1,6 +1,6 @@
 import { TakenBack, withoutReservedMeta } from "../command/foreign.ts";
 import { CommandError, ProtocolError, RpcCode } from "../errors.ts";
-import type { GuestClient } from "../mcp/guest-client.ts";
+import { askOutside, type GuestClient } from "../mcp/guest-client.ts";
 import type { ClientConnection } from "../mcp/request.ts";
 import { toRpcError } from "../mcp/router.ts";
 import type { Id } from "../wire/in-flight.ts";
@@ -43,10 +43,22 @@ export class UpstreamAsks {
     const asked = new AbortController();
     this.#open.set(id, asked);
     try {
-      const whom = asking.whom ?? ableTo(method, asking.owner);
-      if (whom === undefined) throw new ProtocolError(RpcCode.Method, nobody);
-      const options = { signal: asked.signal, timeoutMs: askLimitMs };
-      this.#reply({ id, result: (await whom.ask(method, withoutReservedMeta(params), options)) as Json });
+      const question = [method, withoutReservedMeta(params), { signal: asked.signal, timeoutMs: askLimitMs }] as const;
+      const { whom } = asking;
+      const owner = ableTo(method, asking.owner);
+      const askOwner = async () => {
+        if (owner === undefined) throw new ProtocolError(RpcCode.Method, nobody);
+        return await askOutside(owner, ...question);
+      };
+      const askCaller = async (client: GuestClient) =>
+        await client.ask(...question).catch(async (error: unknown) => {
+          // Over a pipe nobody can tell whether the running call asks. Roots outlive it: they are the session's.
+          const mayAskOwner = method === "roots/list" && owner?.closed.aborted === false && !asked.signal.aborted;
+          if (!mayAskOwner) throw error;
+          return await askOwner();
+        });
+      const result = await (whom === undefined ? askOwner() : askCaller(whom));
+      this.#reply({ id, result: result as Json });
     } catch (error) {
       // One that was taken back wants no answer.
       if (!(asked.signal.reason instanceof TakenBack)) this.#refuse(id, method, error);

@@ -7,7 +7,7 @@ import type { GuestClient } from "../mcp/guest-client.ts";
 import { RunClient } from "../mcp/run-client.ts";
 import type { Id } from "../wire/in-flight.ts";
 import { fieldsOf, type Json, textOf } from "../wire/json.ts";
-import { ConnectionError } from "../wire/peer-errors.ts";
+import { ConnectionError, MalformedAnswer } from "../wire/peer-errors.ts";
 import { metaKeys, paramHeaders } from "../wire/request-envelope.ts";
 import { tasksExtension } from "../wire/revisions.ts";
 import { declaredTo } from "./declared-to.ts";
@@ -85,7 +85,7 @@ export class UpstreamCall {
       await this.#marks.stop();
       // Nobody finds it again.
       if (error instanceof ServerGone) await this.#relay.leave({}, { isSafe: false });
-      throw error;
+      throw error instanceof MalformedAnswer ? error.naming(`The upstream ${this.#tool.upstream}`, this.#name) : error;
     } finally {
       await this.#marks.stop();
       if (!this.#goesOn()) this.#endSession?.();

@@ -12,13 +12,14 @@ import { type Id, InFlight } from "../wire/in-flight.ts";
 import type { Json } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
 import { ConnectionError } from "../wire/peer-errors.ts";
+import { proxyNotice } from "../wire/request-envelope.ts";
 import { isModern, tasksExtension } from "../wire/revisions.ts";
 import { IgnoredRequests } from "./ignored-requests.ts";
 import { UpstreamAsks } from "./upstream-asks.ts";
 import { greetUpstream, type UpstreamHello } from "./upstream-greeting.ts";
 import type { OpenUpstreamLink, SessionMark, UpstreamAddress, UpstreamLink } from "./upstream-link.ts";
 import { hearUnasked, UpstreamListening } from "./upstream-listening.ts";
-import { type ListedName, listsIn, noLists, readLists, type UpstreamLists } from "./upstream-lists.ts";
+import { type ListedName, listsIn, noLists, readLists, type UpstreamLists, withRead } from "./upstream-lists.ts";
 import { dress, sendOver, type UpstreamRequest, whenOver } from "./upstream-request.ts";
 
 const takesTasks = { capabilities: { extensions: { [tasksExtension]: {} } } };
@@ -207,9 +208,10 @@ export class UpstreamConnection {
   async #begin(): Promise<void> {
     const { address, openLink, startMs, clock, wanted, known, capabilities } = this.#terms;
     const slow = new AbortController();
-    const tooLate = new ConnectionError(`It has not said within ${startMs / 1000} s who it is.`, { isUnsent: true });
-    const cancelLimit = clock.after(startMs, () => slow.abort(tooLate));
-    const gaveUp = new Promise<never>((_, reject) => slow.signal.addEventListener("abort", () => reject(tooLate)));
+    const cancelLimit = clock.after(startMs, () => slow.abort(this.#tooLate()));
+    const gaveUp = new Promise<never>((_, reject) =>
+      slow.signal.addEventListener("abort", () => reject(slow.signal.reason)),
+    );
     gaveUp.catch(() => undefined);
     try {
       const opening = openLink(address, {
@@ -232,14 +234,33 @@ export class UpstreamConnection {
       };
       this.#hello = await greetUpstream(greeter, { wanted, known, capabilities, signal: slow.signal });
       await link.begin(this.#hello.revision);
-      this.lists = await Promise.race([
-        readLists(this.hello.capabilities, (name, params) => this.request(name, params)),
-        gaveUp,
-      ]);
+      const ask = (method: string, params: Json) => Promise.race([this.request(method, params), gaveUp]);
+      const mayFail = (name: ListedName, error: unknown) => this.#mayLackList(name, error, slow.signal);
+      this.lists = await readLists(this.hello.capabilities, ask, { mayFail });
       if (this.era === "modern") void this.#followLists();
     } finally {
       cancelLimit();
     }
+  }
+
+  #tooLate(): ConnectionError {
+    const within = `within ${this.#terms.startMs / 1000} s`;
+    const sentence =
+      this.#hello === undefined ? `It has not said ${within} who it is.` : `It has not reported its tools ${within}.`;
+    return new ConnectionError(sentence, { isUnsent: true });
+  }
+
+  /**
+   * True where the upstream is of use without this list: it refused it, as it would refuse any client, or it is late with
+   * another list than its tools.
+   */
+  #mayLackList(name: ListedName, error: unknown, slow: AbortSignal): boolean {
+    if (this.#why !== undefined) return false;
+    const isLate = slow.aborted && error === slow.reason;
+    if (isLate ? name === "tools" : error instanceof ConnectionError) return false;
+    // Many servers have resources and no templates, and answer that the method is unknown.
+    if (name !== "resourceTemplates") this.#terms.log.warn(`It does not list its ${name}: ${messageOf(error)}`);
+    return true;
   }
 
   /** Before it is known what it speaks, nothing is put around a request. */
@@ -296,7 +317,7 @@ export class UpstreamConnection {
   #heed(method: string, params: Json, about: Id | undefined): void {
     if (method === "notifications/cancelled") return void this.#asks.takeBack(params.requestId as Id);
     if (method === hangUpNotice) return void this.#clients.get(params.requestId as Id)?.hangUp?.();
-    if (this.#listening.heed(method, params)) return;
+    if (method === proxyNotice || this.#listening.heed(method, params)) return;
     if (method.endsWith("/list_changed") || method === "notifications/resources/updated")
       return void this.hearChange(method, params);
     if (method === "notifications/tasks/status" || method === "notifications/tasks")
@@ -315,8 +336,10 @@ export class UpstreamConnection {
   async hearChange(method: string, params: Json = {}): Promise<void> {
     for (const name of listsIn(method)) {
       try {
-        const lists = await readLists(this.hello.capabilities, (asked, more) => this.request(asked, more), [name]);
-        this.lists = { ...this.lists, [name]: lists[name] };
+        const ask = (asked: string, more: Json) => this.request(asked, more);
+        const mayFail = () => name === "resourceTemplates";
+        const lists = await readLists(this.hello.capabilities, ask, { wanted: [name], mayFail });
+        if (lists.unread === undefined) this.lists = withRead(this.lists, name, lists[name]);
       } catch (error) {
         this.#terms.log.debug(`${name} could not be read: ${messageOf(error)}`);
       }

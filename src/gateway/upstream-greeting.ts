@@ -2,7 +2,7 @@ import { type Clock, sleep } from "../clock.ts";
 import { ProtocolError, RpcCode } from "../errors.ts";
 import { type GuestEra, hangUpCapability } from "../mcp/guest-host.ts";
 import { fieldsOf, type Json, listOf, textOf } from "../wire/json.ts";
-import { ConnectionError, cut } from "../wire/peer-errors.ts";
+import { ConnectionError, cut, MalformedAnswer } from "../wire/peer-errors.ts";
 import { metaKeys, toEnvelope } from "../wire/request-envelope.ts";
 import { legacyRevision, legacyRevisions, modernRevision, revisions } from "../wire/revisions.ts";
 import { declaredTo } from "./declared-to.ts";
@@ -86,7 +86,7 @@ async function discoverFirst(greeter: Greeter, terms: Omit<GreetingTerms, "wante
 
 /** Over HTTP a server may refuse a method that it does not know without a message of its own. */
 function isOfAnotherEra(error: unknown): boolean {
-  if (error instanceof ProtocolError) return true;
+  if (error instanceof ProtocolError || error instanceof MalformedAnswer) return true;
   return (
     error instanceof ConnectionError &&
     error.status !== undefined &&

@@ -2,15 +2,13 @@ import { readAllPages } from "../mcp/guest-answer.ts";
 import type { Result } from "../mcp/request.ts";
 import type { Json } from "../wire/json.ts";
 
-/** What an upstream lists, whole. */
-export interface UpstreamLists {
-  readonly tools: readonly Json[];
-  readonly prompts: readonly Json[];
-  readonly resources: readonly Json[];
-  readonly resourceTemplates: readonly Json[];
-}
+export type ListedName = "tools" | "prompts" | "resources" | "resourceTemplates";
 
-export type ListedName = keyof UpstreamLists;
+/** What an upstream lists, whole. */
+export interface UpstreamLists extends Readonly<Record<ListedName, readonly Json[]>> {
+  /** The lists that the upstream did not give when it was last asked. A client that asks for one gets its own answer. */
+  readonly unread?: readonly ListedName[];
+}
 
 export const noLists: UpstreamLists = { tools: [], prompts: [], resources: [], resourceTemplates: [] };
 
@@ -35,18 +33,33 @@ export function listsIn(method: string): readonly ListedName[] {
   return method === "notifications/resources/list_changed" ? ["resources", "resourceTemplates"] : [];
 }
 
-/** Reads what an upstream with these capabilities lists; what it does not have is empty. */
+interface ReadOptions {
+  /** Default: all. */
+  readonly wanted?: readonly ListedName[];
+  /** Whether a list may be left unread after this error. Default: no. */
+  readonly mayFail?: (name: ListedName, error: unknown) => boolean;
+}
+
+/**
+ * Reads what an upstream with these capabilities lists. A list that it does not have is empty, and so is one that it
+ * does not give; `unread` names the latter.
+ */
 export async function readLists(
   capabilities: Json,
   ask: (method: string, params: Json) => Promise<Result>,
-  wanted: readonly ListedName[] = names,
+  { wanted = names, mayFail = () => false }: ReadOptions = {},
 ): Promise<UpstreamLists> {
+  const unread: ListedName[] = [];
   const read = async (name: ListedName): Promise<readonly Json[]> => {
     if (!wanted.includes(name) || capabilities[name === "resourceTemplates" ? "resources" : name] === undefined)
       return [];
-    const pages = readAllPages(name, (cursor) => ask(methods[name], cursor === undefined ? {} : { cursor }));
-    // Many have resources and know no templates.
-    return await (name === "resourceTemplates" ? pages.catch(() => []) : pages);
+    try {
+      return await readAllPages(name, (cursor) => ask(methods[name], cursor === undefined ? {} : { cursor }));
+    } catch (error) {
+      if (!mayFail(name, error)) throw error;
+      unread.push(name);
+      return [];
+    }
   };
   const [tools, prompts, resources, resourceTemplates] = await Promise.all(names.map(read));
   return {
@@ -54,5 +67,23 @@ export async function readLists(
     prompts: prompts ?? [],
     resources: resources ?? [],
     resourceTemplates: resourceTemplates ?? [],
+    ...(unread.length > 0 && { unread }),
   };
+}
+
+/** These lists, with what was known before in place of those that are unread. */
+export function withKnown(lists: UpstreamLists, before: UpstreamLists | undefined): UpstreamLists {
+  const { unread = [] } = lists;
+  if (before === undefined || unread.length === 0) return lists;
+  return { ...lists, ...Object.fromEntries(unread.map((name) => [name, before[name]])) };
+}
+
+/** These lists with one that was read anew. */
+export function withRead(
+  { unread = [], ...lists }: UpstreamLists,
+  name: ListedName,
+  items: readonly Json[],
+): UpstreamLists {
+  const others = unread.filter((one) => one !== name);
+  return { ...lists, [name]: items, ...(others.length > 0 && { unread: others }) };
 }

@@ -21,6 +21,8 @@ interface SessionOptions {
   readonly connection: ClientConnection;
   readonly session: string;
   readonly isServed: (tool: string) => boolean;
+  /** See `GuestView`. */
+  readonly isAlone: boolean;
   readonly clock: Clock;
 }
 
@@ -181,6 +183,7 @@ export class UpstreamSession {
       known,
       connect: () => this.connect(),
       isServed: this.#options.isServed,
+      isAlone: this.#options.isAlone,
       capabilities,
       logLevel: () => this.#logLevel,
       isModern,

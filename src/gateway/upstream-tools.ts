@@ -29,6 +29,7 @@ interface UpstreamToolsOptions {
 
 /** The tools of an upstream, as commands: durable like all others. One that is down keeps those that are known. */
 export class UpstreamTools implements CommandSource {
+  readonly isUpstream = true;
   readonly #options: UpstreamToolsOptions;
   readonly #listeners = new Set<() => void>();
   readonly #stopListening: () => void;
@@ -84,7 +85,7 @@ export class UpstreamTools implements CommandSource {
   #take(): void {
     const { upstream, choice, taken, publicName } = this.#options;
     const known = new Map<string, { listing: Json; entry: CatalogEntry }>();
-    const problems: LoadProblem[] = [];
+    const problems = new Map<string, LoadProblem>();
     for (const { listing, isModern } of upstream.memory.all.flatMap(toListed)) {
       const name = textOf(listing.name) ?? "";
       if (!choice.isServed(name)) continue;
@@ -93,20 +94,25 @@ export class UpstreamTools implements CommandSource {
       if (toolName !== undefined && taken.includes(toolName)) continue;
       const problem = this.#problemOf(name, toolName, listing);
       if (problem === undefined) known.set(name, this.#entryFor(name, toolName as string, { listing, isModern }));
-      // No tool has such a name, so that it takes none away.
-      else problems.push({ toolName: toolName ?? `${upstream.name}/${name}`, file: this.name, text: problem });
-      if (problem !== undefined) this.#tell(`${name} of ${this.name} is not served: ${problem}`);
+      else {
+        // No tool is called `<upstream>/<name>`, so that this name takes none away.
+        const problemName = toolName ?? `${upstream.name}/${name}`;
+        problems.set(problemName, { toolName: problemName, file: this.name, text: problem });
+        this.#tell(`${name === "" ? "A tool" : name} of ${this.name} is not served: ${problem}`);
+      }
     }
     this.#known = known;
     this.#trouble = upstream.trouble;
-    this.problems = problems;
+    // One list may have a valid and a broken tool of the same name, and so may the lists for two kinds of clients.
+    const served = new Set([...known.values()].map(({ entry }) => entry.toolName));
+    this.problems = [...problems.values()].filter(({ toolName = "" }) => !served.has(toolName));
     this.entries = [...known.values()].map(({ entry }) => entry);
   }
 
   #tell(sentence: string): void {
     if (this.#told.has(sentence)) return;
     this.#told.add(sentence);
-    this.#options.log.error(sentence);
+    this.#options.log.warn(sentence);
   }
 
   #problemOf(name: string, toolName: string | undefined, { inputSchema }: Json): string | undefined {

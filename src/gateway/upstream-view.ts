@@ -1,14 +1,14 @@
 import { ProtocolError, RpcCode } from "../errors.ts";
 import type { GuestClient } from "../mcp/guest-client.ts";
-import type { GuestView } from "../mcp/guest-view.ts";
+import { type GuestView, joinCapabilities } from "../mcp/guest-view.ts";
 import { badParams } from "../mcp/params.ts";
 import type { Result } from "../mcp/request.ts";
-import { excerptOf, fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
-import { ConnectionError } from "../wire/peer-errors.ts";
+import { excerptOf, fieldsOf, isObject, type Json, listOf, textOf } from "../wire/json.ts";
+import { ConnectionError, MalformedAnswer } from "../wire/peer-errors.ts";
 import { PassingClient, passedParams, toOwnInputRequired, withoutHop } from "./passing-client.ts";
 import { forClients } from "./upstream.ts";
 import type { UpstreamConnection } from "./upstream-connection.ts";
-import { listFor } from "./upstream-lists.ts";
+import { type ListedName, listFor } from "./upstream-lists.ts";
 import type { KnownUpstream } from "./upstream-memory.ts";
 
 export interface ViewOptions {
@@ -22,6 +22,8 @@ export interface ViewOptions {
   /** What the client can do, for requests of 2026-07-28. */
   readonly capabilities: Json;
   readonly logLevel: () => string | undefined;
+  /** See `GuestView`. */
+  readonly isAlone: boolean;
   /** Its client speaks 2026-07-28, and takes what such a server answers as it is. */
   readonly isModern: boolean;
 }
@@ -53,6 +55,10 @@ export class UpstreamView implements GuestView {
     return this.#known.prompts;
   }
 
+  get isAlone(): boolean {
+    return this.#options.isAlone;
+  }
+
   get capabilities(): Json {
     return this.#options.known().hello.capabilities;
   }
@@ -63,17 +69,15 @@ export class UpstreamView implements GuestView {
   }
 
   mergeCapabilities(ours: Json): Json {
-    // Its own tasks, where it has some, are ours to follow.
-    const { tasks: _tasks, ...theirs } = this.capabilities;
-    const merged = { ...theirs, ...ours };
-    for (const [name, own] of Object.entries(ours)) merged[name] = { ...fieldsOf(theirs[name]), ...fieldsOf(own) };
-    return merged;
+    return joinCapabilities(this.capabilities, ours, this.isAlone);
   }
 
   async request(method: string, params: Json, client?: GuestClient): Promise<Result> {
     const list = listFor(method);
+    const { connect, isModern, isServed, known } = this.#options;
+    if (list !== undefined && client !== undefined && this.#mustAskFor(list, method, known()))
+      return await this.#askForList(list, { method, params }, client);
     if (list !== undefined) return { [list]: params.cursor === undefined ? this.#listed(list) : [] };
-    const { connect, isModern, isServed } = this.#options;
     // What is not served is not there, whoever knows its name.
     const tool = method === "tools/call" ? (textOf(params.name) ?? "") : undefined;
     if (tool !== undefined && !isServed(tool)) throw badParams(`Tool ${excerptOf(tool)} not found`);
@@ -88,9 +92,32 @@ export class UpstreamView implements GuestView {
     return await (await forClients(this.#options.connect())).listen(wanted, tell, over);
   }
 
-  #listed(name: keyof KnownUpstream["lists"]): readonly Json[] {
+  #listed(name: ListedName): readonly Json[] {
     const items = this.#options.known().lists[name];
     return name === "tools" ? [...this.tools.values()] : items;
+  }
+
+  /** True for a list that was not read, and for one that the upstream does not offer: the upstream answers for itself. */
+  #mustAskFor(list: ListedName, method: string, { lists }: KnownUpstream): boolean {
+    return lists.unread?.includes(list) === true || (this.isAlone && !this.capabilityOf(method));
+  }
+
+  /** A list that the upstream has not given before: the client gets the list, or the upstream's own error. */
+  async #askForList(
+    list: ListedName,
+    { method, params }: { readonly method: string; readonly params: Json },
+    client: GuestClient,
+  ): Promise<Result> {
+    const connection = await forClients(this.#options.connect());
+    const result = await this.#ask(connection, method, params, client);
+    // Its tools become commands when they are known.
+    if (this.capabilityOf(method))
+      void connection.hearChange(`notifications/${list === "resourceTemplates" ? "resources" : list}/list_changed`);
+    if (list !== "tools") return result;
+    return {
+      ...result,
+      tools: listOf(result.tools).filter((tool) => isTool(tool) && this.#options.isServed(tool.name)),
+    };
   }
 
   async #ask(
@@ -108,6 +135,8 @@ export class UpstreamView implements GuestView {
       logLevel: logLevel(),
     });
     const result = await asked.catch((error: unknown) => {
+      if (error instanceof MalformedAnswer)
+        throw new ProtocolError(RpcCode.Internal, error.naming(`The upstream ${name}`, method).message);
       if (!(error instanceof ConnectionError)) throw error;
       throw new ProtocolError(RpcCode.Internal, `The upstream ${name} was lost in ${method}. ${error.message}`);
     });
@@ -118,10 +147,7 @@ export class UpstreamView implements GuestView {
   get #known() {
     const known = this.#options.known();
     if (this.#read?.known !== known) {
-      const served = known.lists.tools.filter(({ name, inputSchema }) => {
-        const named = textOf(name) ?? "";
-        return named !== "" && this.#options.isServed(named) && isObject(inputSchema);
-      });
+      const served = known.lists.tools.filter((tool) => isTool(tool) && this.#options.isServed(tool.name));
       this.#read = {
         known,
         tools: new Map(served.map((tool) => [textOf(tool.name) ?? "", tool])),
@@ -130,6 +156,12 @@ export class UpstreamView implements GuestView {
     }
     return this.#read;
   }
+}
+
+/** True for a tool with a name and a schema: clients refuse a whole list for one without them. */
+function isTool(tool: unknown): tool is Json & { readonly name: string } {
+  const { name, inputSchema } = fieldsOf(tool);
+  return textOf(name) !== undefined && name !== "" && isObject(inputSchema);
 }
 
 /** Puts what an upstream of 2026-07-28 asks to a client from before, and asks again with the answers. */

@@ -10,6 +10,7 @@ import { ConnectionError } from "../wire/peer-errors.ts";
 import { isModern } from "../wire/revisions.ts";
 import { UpstreamConnection } from "./upstream-connection.ts";
 import type { OpenUpstreamLink, UpstreamAddress } from "./upstream-link.ts";
+import { withKnown } from "./upstream-lists.ts";
 import { changedTools, type KnownUpstream, type UpstreamMemory } from "./upstream-memory.ts";
 import type { UpstreamStatus } from "./upstreams-control.ts";
 
@@ -83,6 +84,8 @@ const defaultStartSeconds = 60;
 /** State that a server keeps in its memory goes with it, so one that a session has is left alone for long. */
 const defaultIdleSeconds = { command: 3600, url: 600 } as const;
 const lookMs = 30_000;
+/** One that has not answered for so long is named in the log, and to whoever started the session. */
+const slowMs = 5_000;
 
 /** One server that stands behind us, and the connections to it. */
 export class Upstream {
@@ -98,6 +101,7 @@ export class Upstream {
   readonly askers = new Set<string>();
   #cancelLook: (() => void) | undefined;
   #starting = 0;
+  #isSlow = false;
   #isClosed = false;
   /** Why it cannot be used, as far as that is known. */
   trouble: string | undefined;
@@ -131,7 +135,19 @@ export class Upstream {
     };
   }
 
-  /** Calls back when what it lists, or whether it can be used, has changed. */
+  /** Says that it is being started and has not answered yet; undefined where it is not, or nobody waits for it. */
+  get delay(): string | undefined {
+    const isUnknown = this.memory.latest === undefined;
+    if (this.#starting === 0 || this.#connections.size > 0 || !(isUnknown || this.#isSlow)) return undefined;
+    return `The upstream ${this.name} has not answered yet${isUnknown ? "; its tools are listed as soon as it has" : ""}.`;
+  }
+
+  /** True after five seconds without an answer. */
+  get isSlow(): boolean {
+    return this.#isSlow;
+  }
+
+  /** Calls back when what it lists, whether it can be used, or whether it is slow to answer has changed. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -208,6 +224,7 @@ export class Upstream {
   async #connect(lease: UpstreamLease): Promise<UpstreamConnection> {
     const { config, openLink, resolve, clock, log, name } = this.#options;
     this.#starting += 1;
+    const cancelSlow = clock.after(slowMs, () => this.#noteSlow());
     try {
       const connection = await UpstreamConnection.open({
         ...resolve(lease.place),
@@ -233,14 +250,25 @@ export class Upstream {
       this.#tell();
       throw down;
     } finally {
+      cancelSlow();
       this.#starting -= 1;
+      if (this.#starting === 0) this.#isSlow = false;
     }
   }
 
+  #noteSlow(): void {
+    if (this.#isSlow) return;
+    this.#isSlow = true;
+    const { delay } = this;
+    if (delay !== undefined) this.#options.log.warn(delay);
+    this.#tell();
+  }
+
   /** What it says now is what the next clients are told; what is not as it was, a person can read in the log. */
-  #learn(lease: UpstreamLease, { hello, lists }: UpstreamConnection): void {
+  #learn(lease: UpstreamLease, { hello, lists: said }: UpstreamConnection): void {
     const kind = kindOf(lease);
     const before = this.memory.find(kind);
+    const lists = withKnown(said, before?.lists);
     const isNews = this.memory.keep(kind, { hello, lists });
     if (isNews && before !== undefined) {
       const changed = changedTools(before.lists.tools, lists.tools);

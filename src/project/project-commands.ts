@@ -100,7 +100,7 @@ function isTaken(word: string, found: readonly FoundCommand[]): boolean {
 
 /** The command files that come with Meanwhile, whatever a project says of them; an author's program has none. */
 export function findBundled(): readonly FoundCommand[] {
-  return thisProgram.authors === undefined ? discover(packFolder) : [];
+  return thisProgram.authors === undefined ? discover(packFolder()) : [];
 }
 
 /** The commands of a project whose words, in a terminal, would otherwise be those of a bundled one. */

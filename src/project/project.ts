@@ -61,10 +61,14 @@ export function flagWords({ commands = [], bundled, scope }: ProjectFlags): stri
 
 /** The file that Node starts this program by. */
 export function executable(): string {
-  return thisProgram.authors?.executable ?? path.join(packageFolder, "bin", "meanwhile.cjs");
+  return thisProgram.authors?.executable ?? path.join(packageFolder(), "bin", "meanwhile.cjs");
 }
 
-export const packFolder = path.join(packageFolder, "dist", "commands");
+/** Returns the folder of the bundled commands. */
+export function packFolder(): string {
+  return path.join(packageFolder(), "dist", "commands");
+}
+
 /** What a project's config may be called; the first that is there counts. */
 export const configNames = [
   "meanwhile.config.ts",
@@ -80,7 +84,27 @@ export function programVersion(): string {
 
 /** The version of Meanwhile, whichever program it is inside of. */
 export function packageVersion(): string {
-  return (JSON.parse(readFileSync(path.join(packageFolder, "package.json"), "utf8")) as { version: string }).version;
+  return (JSON.parse(readFileSync(path.join(packageFolder(), "package.json"), "utf8")) as { version: string }).version;
+}
+
+/**
+ * The `version` in the `package.json` of a project's folder: beside its config file, or beside its folder `commands`.
+ * Undefined for the bundled commands, for what is wrapped, and where the file has none.
+ */
+export function projectVersion(
+  cwd: string,
+  { folders }: CommandSources,
+  configFile: string | undefined,
+): string | undefined {
+  const commands = path.join(cwd, "commands");
+  if (configFile === undefined && !(folders.includes(commands) && existsSync(commands))) return undefined;
+  try {
+    const { version } = JSON.parse(readConfigText(path.join(cwd, "package.json"))) as { readonly version?: unknown };
+    return typeof version === "string" && version !== "" ? version : undefined;
+  } catch {
+    // A missing or broken package.json is for npm to report.
+    return undefined;
+  }
 }
 
 /** The project's config file. Throws when a stranger wrote it, or anybody may: it would be run as this user. */
@@ -105,7 +129,7 @@ function configFilesOf(cwd: string): string[] {
 
 /** Whether any of these folders is there and is not the pack's. */
 export function hasOwnFolders({ folders }: CommandSources): boolean {
-  return folders.some((folder) => folder !== packFolder && existsSync(folder));
+  return folders.some((folder) => folder !== packFolder() && existsSync(folder));
 }
 
 /**
@@ -117,7 +141,7 @@ export function commandSources(cwd: string, config: ProjectConfig, flags: Projec
   // Nothing that lies in a folder, and nothing that is typed, puts another command into somebody's program.
   if (authors !== undefined) return { folders: authors.folders, bundled: false };
   if (flags.wrap !== undefined) return { folders: [], bundled: false, wrap: flags.wrap };
-  if (flags.scope === "bundled") return { folders: [packFolder], bundled: true };
+  if (flags.scope === "bundled") return { folders: [packFolder()], bundled: true };
   const named = flags.commands ?? config.commands ?? ["commands"];
   const own = (flags.scope === "pack" ? named.filter((folder) => path.isAbsolute(folder)) : named).map((folder) =>
     path.resolve(cwd, folder),
@@ -127,10 +151,10 @@ export function commandSources(cwd: string, config: ProjectConfig, flags: Projec
       throw new UsageError(`--commands: there is no folder ${path.resolve(cwd, folder)}.`);
   }
   // In its own repository the pack's sources lie where a project's commands would: they are loaded once, built.
-  const withoutPack = own.filter((folder) => toReal(folder) !== toReal(path.join(packageFolder, "commands")));
+  const withoutPack = own.filter((folder) => toReal(folder) !== toReal(path.join(packageFolder(), "commands")));
   const bundled = flags.bundled ?? config.bundled;
   const hasPack = bundled ?? (flags.commands === undefined || withoutPack.length === 0);
-  return { folders: hasPack === false ? withoutPack : [...withoutPack, packFolder], bundled };
+  return { folders: hasPack === false ? withoutPack : [...withoutPack, packFolder()], bundled };
 }
 
 /**
@@ -138,12 +162,12 @@ export function commandSources(cwd: string, config: ProjectConfig, flags: Projec
  * it was refused.
  */
 export function terminalFolders({ folders, bundled }: CommandSources): readonly string[] {
-  return bundled === false ? folders : [...folders.filter((folder) => folder !== packFolder), packFolder];
+  return bundled === false ? folders : [...folders.filter((folder) => folder !== packFolder()), packFolder()];
 }
 
 /** What is served of the commands that were found in a project's folders. */
 export function selectServed<T extends Findable>(found: readonly T[], bundled: Bundled | undefined): readonly T[] {
-  const isOfPack = ({ file }: T) => file.startsWith(`${packFolder}${path.sep}`);
+  const isOfPack = ({ file }: T) => file.startsWith(`${packFolder()}${path.sep}`);
   if (bundled === undefined) return found.every(isOfPack) ? found : found.filter((one) => !isOfPack(one));
   if (typeof bundled === "boolean") return found;
   return found.filter((one) => !isOfPack(one) || bundled.includes(one.path[0] ?? ""));
@@ -156,14 +180,14 @@ interface Findable {
 
 /** The first words of the bundled commands. */
 export function bundledDomains(): string[] {
-  const names = readdirSync(packFolder).filter(
+  const names = readdirSync(packFolder()).filter(
     (name) => !name.startsWith("_") && !name.startsWith(".") && (!name.includes(".") || name.endsWith(".js")),
   );
   return names.map((name) => path.parse(name).name).sort();
 }
 
 export function isPackFolder(folder: string): boolean {
-  return folder === packFolder;
+  return folder === packFolder();
 }
 
 /**
@@ -174,8 +198,8 @@ export function isPackAlone({ folders }: CommandSources, configFile: string | un
   if (thisProgram.authors !== undefined) return true;
   return (
     configFile === undefined &&
-    folders.includes(packFolder) &&
-    folders.every((folder) => folder === packFolder || !existsSync(folder))
+    folders.includes(packFolder()) &&
+    folders.every((folder) => folder === packFolder() || !existsSync(folder))
   );
 }
 
@@ -187,7 +211,7 @@ export function projectParts(sources: CommandSources, configFile: string | undef
   if (thisProgram.authors !== undefined) return [`the program ${thisProgram.name}`];
   if (sources.wrap !== undefined) return wrapParts(sources.wrap);
   const isAlone = isPackAlone(sources, configFile);
-  const own = isAlone ? [] : sources.folders.filter((folder) => folder !== packFolder);
+  const own = isAlone ? [] : sources.folders.filter((folder) => folder !== packFolder());
   return [
     ...own.map(toReal),
     ...packParts(sources, isAlone),
@@ -201,7 +225,7 @@ export function projectParts(sources: CommandSources, configFile: string | undef
  * its tasks.
  */
 function packParts({ folders, bundled }: CommandSources, isAlone: boolean): string[] {
-  if (bundled === false && !folders.includes(packFolder)) return [];
+  if (bundled === false && !folders.includes(packFolder())) return [];
   if (typeof bundled === "object") return [`the bundled pack: ${[...bundled].sort().join(", ")}`];
   return [bundled === true && !isAlone ? "the bundled pack beside them" : "the bundled pack"];
 }
@@ -214,6 +238,8 @@ export interface DaemonParts {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Variables that make another daemon: the config's `env` list, and those that the project's code reads. */
   readonly names: readonly string[];
+  /** See `projectVersion`: clients are told the present one. */
+  readonly version: string | undefined;
   /** The home's own, see `fingerprint`. */
   readonly salt: string;
 }
@@ -237,10 +263,11 @@ export function countedNames(...lists: readonly (readonly string[])[]): string[]
 
 /**
  * Names the daemon that serves a project. Beside the project it counts the package's version, what the config files
- * say, the variables that the config names or the code reads, and our own, because a daemon keeps the environment it
+ * say, the project's version, the variables that the config names or the code reads, and our own, because a daemon keeps the environment it
  * was started with.
  */
-export function daemonKey({ sources, configFile, userConfigFile, env, names, salt }: DaemonParts): string {
+export function daemonKey(daemon: DaemonParts): string {
+  const { sources, configFile, userConfigFile, env, names, version, salt } = daemon;
   const others = uncounted();
   const ours = Object.keys(env).filter((name) => name.startsWith(thisProgram.variables) && !others.includes(name));
   const values = [...new Set([...ours, ...names])].sort().map((name) => [name, env[name] ?? null]);
@@ -251,7 +278,8 @@ export function daemonKey({ sources, configFile, userConfigFile, env, names, sal
   const own = authors === undefined ? [] : [authors.version, authors.executable, authors.folders];
   const wrapped = sources.wrap === undefined ? [] : [sources.wrap];
   const parts = projectParts(sources, configFile);
-  return fingerprint([salt, packageVersion(), packageFolder, parts, texts, values, ...own, ...wrapped]);
+  const counted = [salt, packageVersion(), packageFolder(), parts, texts, values, ...own, ...wrapped];
+  return fingerprint(version === undefined ? counted : [...counted, { version }]);
 }
 
 const multipliers = [0x01000193, 0x85ebca6b, 0xc2b2ae35, 0x27d4eb2f];

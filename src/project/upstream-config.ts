@@ -31,6 +31,8 @@ export interface UpstreamConfig {
   readonly idleSeconds?: number;
   /** No call may take longer; a person's time does not count. Default: none. */
   readonly timeLimitSeconds?: number;
+  /** Not started, and none of its tools are served. Clients are told so. Default: false. */
+  readonly disabled?: boolean;
 }
 
 export interface UpstreamOAuth {

@@ -27,12 +27,13 @@ export function toUpstreamName(words: string): string {
   return fitting === "" ? "server" : fitting;
 }
 
-/** `https://mcp.linear.app/mcp` is linear. */
+/** `https://mcp.linear.app/mcp` is linear. An IP address is its own name: `127-0-0-1`. */
 export function nameOfUrl(url: string): string {
   const host = /^https?:\/\/(?:[^/?#]*@)?(\[[^\]]*\]|[^/:?#]*)/i.exec(url)?.[1] ?? "";
-  if (host.startsWith("[") || /^[\d.]*$/.test(host)) return "server";
+  if (host.startsWith("[") || /^[\d.]*$/.test(host)) return toUpstreamName(host);
   const labels = host.split(".").filter((label) => !["mcp", "api", "www"].includes(label.toLowerCase()));
-  return toUpstreamName(labels.length > 1 ? (labels.at(-2) ?? "") : (labels[0] ?? ""));
+  const named = labels.length > 1 ? labels.at(-2) : labels[0];
+  return toUpstreamName(named ?? host);
 }
 
 /** `npx -y @scope/server-foo@1` is foo, `uvx mcp-server-git` is git. */

@@ -7,6 +7,8 @@ import { isReference } from "./variable-references.ts";
 export interface Wrap {
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>;
   readonly prefix?: UpstreamPrefix;
+  /** Servers of the file that are not served, by name, each with the reason: clients are told. */
+  readonly leftOut?: Readonly<Record<string, string>>;
 }
 
 /** How a daemon is told what it wraps: its command line could be read by everybody. */

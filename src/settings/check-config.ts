@@ -113,6 +113,7 @@ const limitFields: Record<keyof LimitsConfig, Field> = {
 
 const fields: Record<keyof UserConfig, Field> = {
   name: { check: isText, expected: "text", isOpen: true },
+  version: { check: isText, expected: "text" },
   project: {
     check: (value) => typeof value === "string" && /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(value),
     expected: "up to 64 letters, digits and . _ -",

@@ -1,5 +1,4 @@
 import { realpathSync } from "node:fs";
-import { createRequire } from "node:module";
 import type { ParseError } from "jsonc-parser";
 import { loadModule } from "../command/load.ts";
 import { describePlace, placeOf } from "../command/place.ts";
@@ -8,6 +7,7 @@ import { messageOf, RuntimeError } from "../errors.ts";
 import { type Home, readConfigText, refuseLongConfig } from "../paths.ts";
 import type { ProjectConfig } from "../project/project.ts";
 import { readText, storeConfig } from "../project/stored-project.ts";
+import { requireOwn } from "../system/own-module.ts";
 import { checkConfig } from "./check-config.ts";
 
 /** Data is read by everybody; code is run by those who are asked to. */
@@ -35,9 +35,20 @@ export async function projectConfigOf(home: Home, file: string): Promise<Project
   };
 }
 
-/** What a config file says, held to the rules; one that is code is run, and what it said is kept. */
+/** Returns what a config file says, checked. A config that is code is run, and what it said is stored in the home. */
 export async function loadConfig(home: Home, file: string): Promise<UserConfig> {
   if (isData(file)) return readJsonConfig(file);
+  const { text, said } = await runConfig(file);
+  storeConfig(home, file, { text, said });
+  return said;
+}
+
+/** The same, and writes nothing: a test has no home. */
+export async function loadConfigOnly(file: string): Promise<UserConfig> {
+  return isData(file) ? readJsonConfig(file) : (await runConfig(file)).said;
+}
+
+async function runConfig(file: string): Promise<{ readonly text: string | undefined; readonly said: UserConfig }> {
   refuseLongConfig(file);
   const text = readText(file);
   let exported: unknown;
@@ -50,9 +61,7 @@ export async function loadConfig(home: Home, file: string): Promise<UserConfig> 
       { cause },
     );
   }
-  const said = checkConfig(exported, file);
-  storeConfig(home, file, { text, said });
-  return said;
+  return { text, said: checkConfig(exported, file) };
 }
 
 /** The line that threw; where it is another file's, that one is named. */
@@ -85,7 +94,7 @@ export function readJsonConfig(file: string): UserConfig {
 /** Node's own sentence names a place for some mistakes only, and quotes the file for others. */
 function describeJsonError(text: string, { message }: SyntaxError): string {
   const why = message.replace(/(,? in JSON at position|, (\.\.\.)?").*$/s, "");
-  const { parse } = createRequire(import.meta.url)("jsonc-parser") as typeof import("jsonc-parser");
+  const { parse } = requireOwn("jsonc-parser") as typeof import("jsonc-parser");
   const errors: ParseError[] = [];
   parse(text, errors, { disallowComments: true, allowEmptyContent: false });
   const before = text.slice(0, errors[0]?.offset ?? text.length).split("\n");

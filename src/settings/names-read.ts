@@ -12,7 +12,7 @@ import { isData } from "./load-config.ts";
  */
 export function lookForNames(folders: readonly string[], configFile: string | undefined): Found {
   const own = folders.filter((folder) => !isBundledFile(path.join(folder, "any")));
-  const ours = ["src", "dist"].map((folder) => path.join(packageFolder, folder, path.sep));
+  const ours = ["src", "dist"].map((folder) => path.join(packageFolder(), folder, path.sep));
   return environmentNames({
     folders: own,
     files: configFile === undefined || isData(configFile) ? [] : [configFile],

@@ -14,6 +14,7 @@ export function publicSettings(settings: Settings): Readonly<Record<string, unkn
     home,
     mcp: _hook,
     version,
+    serverVersion,
     store,
     queue: _queue,
     project,
@@ -26,6 +27,7 @@ export function publicSettings(settings: Settings): Readonly<Record<string, unkn
     bundled,
     upstreams,
     upstreamPrefix,
+    leftOut: _leftOut,
     isWrap,
     worksHere: _works,
     concurrency: _concurrency,
@@ -34,6 +36,7 @@ export function publicSettings(settings: Settings): Readonly<Record<string, unkn
   const { isPackAlone, named: env, idleMs } = daemon;
   return {
     ...others,
+    version: serverVersion,
     commands: commandFolders.filter((folder) => !isPackFolder(folder)),
     ...(bundled !== undefined && { bundled }),
     env,

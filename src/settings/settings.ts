@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
+import path from "node:path";
 import type { PackConfig, ServerHook, UpstreamConfig, UpstreamPrefix, UserConfig } from "../config.ts";
+import { RuntimeError } from "../errors.ts";
 import type { HostOverride } from "../host/profiles.ts";
 import type { LogLevel } from "../log.ts";
 import { ensureSalt, type Home, openHome, type ProcessEnvironment, readSalt } from "../paths.ts";
@@ -16,6 +18,7 @@ import {
   type ProjectScope,
   programVersion,
   projectParts,
+  projectVersion,
 } from "../project/project.ts";
 import { readStoredConfig, readStoredNames, storeNames, unloadedNotice } from "../project/stored-project.ts";
 import { referencesIn } from "../project/variable-references.ts";
@@ -33,7 +36,10 @@ import { lookForNames, marksOfWrap, markValues } from "./names-read.ts";
 /** Everything decided; nothing optional after this but what may truly be absent. */
 export interface Settings {
   readonly name: string;
+  /** The version of this program. */
   readonly version: string;
+  /** The version that the server reports to clients: the config's, else the project's, else the program's. */
+  readonly serverVersion: string;
   readonly instructions: string | undefined;
   readonly home: Home;
   /** Where the tasks are kept: what it means is for `store/open.ts` to say. */
@@ -65,7 +71,13 @@ export interface Settings {
   /** Undefined where nobody has said it: then they are served as long as there is no other command. */
   readonly bundled: Bundled | undefined;
   readonly toolPrefix: string;
-  readonly http: { readonly port: number; readonly host: string; readonly allowAnonymous: boolean };
+  readonly http: {
+    readonly port: number;
+    readonly host: string;
+    readonly allowAnonymous: boolean;
+    /** The absolute path of a socket file, or the name of a pipe on Windows, in place of host and port. */
+    readonly socket?: string;
+  };
   readonly logLevel: LogLevel;
   readonly logFiles: number;
   readonly isDebug: boolean;
@@ -85,6 +97,8 @@ export interface Settings {
   /** Servers that stand behind this one, by name. */
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>;
   readonly upstreamPrefix: UpstreamPrefix | undefined;
+  /** Upstreams that are named and not served, each with the reason. */
+  readonly leftOut: Readonly<Record<string, string>>;
   /** There is nothing but the upstreams: where it is one, it is shown as if it were connected directly. */
   readonly isWrap: boolean;
 }
@@ -99,6 +113,8 @@ export interface HomelessSettings
     | "store"
     | "queue"
     | "project"
+    | "worksHere"
+    | "concurrency"
     | "environment"
     | "toolPrefix"
     | "logLevel"
@@ -114,6 +130,8 @@ export interface HomelessSettings
     | "prompts"
   > {
   readonly home?: undefined;
+  /** How long a result is kept whose client does not say, in milliseconds; undefined for 24 hours. */
+  readonly taskTtlMs: number | undefined;
   /** What its commands are told as theirs, where they may keep things. */
   readonly folder: string;
   /** What its commands are told of these. */
@@ -126,6 +144,7 @@ export interface Flags {
   readonly bundled?: boolean;
   readonly port?: number;
   readonly host?: string;
+  readonly socket?: string;
   readonly allowAnonymous?: boolean;
   readonly worksHere?: boolean;
   readonly concurrency?: number;
@@ -212,21 +231,20 @@ function toSettings(
   namesRead: (sources: CommandSources) => readonly string[],
 ): Settings {
   const home = openHome(env);
-  const config = overUsers(existsSync(home.configFile) ? readJsonConfig(home.configFile) : {}, project);
+  const config = overUsers(readUsers(home), checkFolders(project, configFile, flags));
   const sources = commandSources(cwd, config, flags);
   const { wrap } = sources;
-  const upstreams = wrap?.upstreams ?? config.upstreams ?? {};
+  const { upstreams, leftOut } = withoutDisabled(wrap ?? { upstreams: config.upstreams ?? {} });
   const named = countedNames(config.env ?? [], referencesIn(upstreams));
+  const version = projectVersion(cwd, sources, configFile);
   // The files of commands may change the variables, for example by dotenv. On Windows a copy would find no name that is
   // written in another case.
   const isWindows = system.platform === "win32";
   const startedWith = isWindows ? env : { ...env };
   /** Reads all files of the project, so it is called only when the names are needed. */
   const names = once(() => countedNames(named, namesRead(sources)));
-  const key = once(() => {
-    const parts = { sources, configFile, userConfigFile: home.configFile, env, names: names() };
-    return daemonKey({ ...parts, salt: readSalt(home) });
-  });
+  const parts = { sources, configFile, userConfigFile: home.configFile, env, version };
+  const key = once(() => daemonKey({ ...parts, names: names(), salt: readSalt(home) }));
   const marks = once(() =>
     // Machines are expected to differ, and their homes mark the same value differently.
     isAcrossMachines(store) ? {} : { ...markValues(home, startedWith, names()), ...marksOfWrap(home, wrap) },
@@ -260,8 +278,36 @@ function toSettings(
     toolPrefix: wrap === undefined ? (config.toolPrefix ?? "") : "",
     http: toHttp(flags, env, config),
     ...configured(config, env),
+    serverVersion: config.version ?? version ?? programVersion(),
     upstreams,
+    leftOut,
     isWrap: wrap !== undefined,
+  };
+}
+
+/**
+ * Returns the project's config. Throws when it names a folder of commands that does not exist: a misspelt one would be
+ * served as an empty one. Without `commands` in the config, the default folder may be missing.
+ */
+function checkFolders(project: UserConfig, configFile: string | undefined, flags: Flags): UserConfig {
+  if (configFile === undefined || flags.commands !== undefined) return project;
+  const { commands = [] } = project;
+  const toFolder = (name: string) => path.resolve(path.dirname(configFile), name);
+  const missing = commands.find((name) => !existsSync(toFolder(name)));
+  if (missing === undefined) return project;
+  throw new RuntimeError(
+    "CONFIG_INVALID",
+    `${configFile}: \`commands\` names ${JSON.stringify(missing)}, and there is no folder ${toFolder(missing)}; create it, or correct the name.`,
+  );
+}
+
+/** Splits the named upstreams into those that are served, and those that are not with the reason. */
+function withoutDisabled({ upstreams, leftOut }: Wrap): Pick<Settings, "upstreams" | "leftOut"> {
+  const all = Object.entries(upstreams);
+  const disabled = all.filter(([, config]) => config.disabled === true).map(([name]) => name);
+  return {
+    upstreams: Object.fromEntries(all.filter(([name]) => !disabled.includes(name))),
+    leftOut: { ...leftOut, ...Object.fromEntries(disabled.map((name) => [name, "it is disabled in the config"])) },
   };
 }
 
@@ -305,12 +351,23 @@ function toHttp(flags: Flags, env: ProcessEnvironment, { http }: UserConfig): Se
     port: flags.port ?? portFrom(env[thisProgram.variable("PORT")]) ?? http?.port ?? 7337,
     host: flags.host ?? http?.host ?? "127.0.0.1",
     allowAnonymous: flags.allowAnonymous ?? http?.allowAnonymous ?? false,
+    ...(flags.socket !== undefined && { socket: flags.socket }),
   };
+}
+
+/** How the server of a project introduces itself to clients. */
+export function identityOf({ name, serverVersion, instructions }: Settings) {
+  return { name, version: serverVersion, instructions };
 }
 
 /** What a project is made of, as its settings have it. */
 export function sourcesOf({ commandFolders, bundled, isWrap, upstreams }: Settings): CommandSources {
   return { folders: commandFolders, bundled, ...(isWrap && { wrap: { upstreams } }) };
+}
+
+/** The user's own config; empty where there is none. */
+function readUsers({ configFile }: Home): UserConfig {
+  return existsSync(configFile) ? readJsonConfig(configFile) : {};
 }
 
 function overUsers(user: UserConfig, project: UserConfig): UserConfig {

@@ -53,6 +53,7 @@ const fields: Record<keyof UpstreamConfig, Field> = {
   startSeconds: seconds,
   idleSeconds: seconds,
   timeLimitSeconds: seconds,
+  disabled: { check: (value) => typeof value === "boolean", expected: "true or false" },
 };
 
 /** A value of a variable may have lines, as a key does. */

@@ -93,8 +93,9 @@ test.each([
   ["https://mcp.linear.app/mcp", "linear"],
   ["https://api.githubcopilot.com/mcp/", "githubcopilot"],
   ["http://localhost:3000/mcp", "localhost"],
-  ["http://127.0.0.1:3000/mcp", "server"],
-  ["http://[::1]:3000/mcp", "server"],
+  ["http://127.0.0.1:3000/mcp", "127-0-0-1"],
+  ["http://[2001:db8::1]:3000/mcp", "2001-db8-1"],
+  ["http://mcp:3000/mcp", "mcp"],
   ["https://user:pass@mcp.example.com", "example"],
 ])("%s is called %s", (url, name) => {
   expect(nameOfUrl(url)).toBe(name);

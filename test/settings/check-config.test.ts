@@ -7,6 +7,7 @@ describe("who may change a setting", () => {
   const settings: Record<keyof UserConfig, "tool" | "person"> = {
     name: "tool",
     instructions: "tool",
+    version: "person",
     project: "person",
     toolPrefix: "tool",
     logLevel: "tool",

@@ -4,6 +4,7 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { defaultLimits, limitsOf } from "../../commands/_pack/limits.ts";
 import { UsageError } from "../../src/errors.ts";
+import { programVersion } from "../../src/project/project.ts";
 import { checkConfig } from "../../src/settings/check-config.ts";
 import { publicSettings } from "../../src/settings/public-settings.ts";
 import { loadSettings, readSettings } from "../../src/settings/settings.ts";
@@ -78,14 +79,61 @@ describe("settings", () => {
     const settings = await load({
       "meanwhile.config.ts":
         'import { defineConfig } from "meanwhile";\nexport default defineConfig({ commands: ["tools"], bundled: false, mcp() {} } satisfies object);',
+      "tools/readme.md": "",
     });
     expect(settings.commandFolders).toEqual([path.join(path.dirname(settings.configFile as string), "tools")]);
     expect(settings.mcp).toBeTypeOf("function");
   });
 
+  test("a folder of commands that the project's config names has to exist, unless others are typed", async () => {
+    const config = '{ "commands": ["commands", "nothere"] }';
+    const files = { "meanwhile.config.json": config, "commands/readme.md": "" };
+    const sentence =
+      /meanwhile\.config\.json: `commands` names "nothere", and there is no folder \/.*\/nothere; create it, or correct the name\.$/;
+    await expect(load(files)).rejects.toThrow(sentence);
+    const cwd = writeFiles(temporaryFolder(), files);
+    const env = { MEANWHILE_HOME: temporaryFolder() };
+    expect(() => readSettings({ cwd, env, flags: {} })).toThrow(sentence);
+    expect(readSettings({ cwd, env, flags: { commands: ["commands"] } }).settings.commandFolders).toEqual([
+      path.join(cwd, "commands"),
+    ]);
+    await expect(load({ ...files, "nothere/readme.md": "" })).resolves.toMatchObject({ name: "meanwhile" });
+    // The user's own config is for every folder.
+    await expect(load({}, { home: { "config.json": config } })).resolves.toMatchObject({ name: "meanwhile" });
+  });
+
+  test("the server's version is the config's, else the project's, else the program's", async () => {
+    const [version, own] = ["1.4.2", programVersion()];
+    const files = { "package.json": JSON.stringify({ version }), "commands/readme.md": "" };
+    const versionOf = async (...of: Parameters<typeof load>) => (await load(...of)).serverVersion;
+    expect(await versionOf({ ...files, "meanwhile.config.json": '{ "version": "2.0" }' })).toBe("2.0");
+    expect(await versionOf({ ...files, "meanwhile.config.json": "{}" })).toBe(version);
+    expect(await versionOf(files)).toBe(version);
+    expect(await versionOf({ "package.json": files["package.json"] })).toBe(own);
+    expect(await versionOf(files, { flags: { scope: "bundled" } })).toBe(own);
+    for (const broken of ["{", "[]", "null", '{ "version": 1 }', '{ "version": "" }'])
+      expect(await versionOf({ ...files, "package.json": broken }), broken).toBe(own);
+    await expect(load({ "meanwhile.config.json": '{ "version": 2 }' })).rejects.toThrow("`version` must be text");
+    expect(publicSettings(await load(files))).toMatchObject({ version, facts: { version: own } });
+  });
+
+  test("another version of the project is served by another daemon", async () => {
+    const keyOf = async (version: string) => {
+      const cwd = writeFiles(folder, { "package.json": JSON.stringify({ version }) });
+      return (await loadSettings({ cwd, env: { MEANWHILE_HOME: home }, flags: {} })).daemon.key;
+    };
+    const [folder, home] = [writeFiles(temporaryFolder(), { "commands/readme.md": "" }), temporaryFolder()];
+    const [first, second, third] = [await keyOf("1.0.0"), await keyOf("1.0.1"), await keyOf("1.0.0")];
+    expect(second).not.toBe(first);
+    expect(third).toBe(first);
+  });
+
   test.each([
     ['{ "nmae": "x" }', "`nmae` is not a setting; did you mean `name`?"],
-    ['{ "sumary": "x" }', "`sumary` is not a setting; there are name, project, instructions, commands, env, bundled,"],
+    [
+      '{ "sumary": "x" }',
+      "`sumary` is not a setting; there are name, version, project, instructions, commands, env, bundled,",
+    ],
     [
       '{ "bundled": ["monitor", "monitr"] }',
       '`bundled` must be true, false, or a list of domains of the bundled commands (config, database, diagnose-server, ingest, monitor, transform, vault), not "monitr"',
@@ -308,9 +356,13 @@ describe("settings of deferral", () => {
       },
     };
     for (const said of [{}, all]) {
-      const { facts: _facts, commands, ...shown } = publicSettings(await load(config(said)));
+      const { facts: _facts, commands, ...shown } = publicSettings(await load({ ...config(said), "c/x.ts": "" }));
       expect(() => checkConfig({ ...shown, commands }, "shown")).not.toThrow();
-      const { facts: _again, commands: _folders, ...again } = publicSettings(await load(config(shown)));
+      const {
+        facts: _again,
+        commands: _folders,
+        ...again
+      } = publicSettings(await load({ ...config(shown), "c/x.ts": "" }));
       expect(again).toEqual(shown);
     }
   });

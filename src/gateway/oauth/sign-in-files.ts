@@ -5,9 +5,9 @@ import type { Clock } from "../../clock.ts";
 import { RuntimeError } from "../../errors.ts";
 import { ensureHome, type Home, writePrivately } from "../../paths.ts";
 import { thisProgram } from "../../program/program.ts";
+import { withLock } from "../../system/lock-file.ts";
 import { system } from "../../system/system.ts";
 import { isObject, type Json } from "../../wire/json.ts";
-import { holding } from "./lock-file.ts";
 
 /**
  * What is kept in the home of signing in: one small file for each upstream and client, its user's alone. It holds
@@ -52,7 +52,7 @@ export class SignInFile {
   async alone<T>(clock: Clock, act: () => Promise<T>): Promise<T> {
     ensureHome(this.#home);
     system.ensurePrivateFolder(this.#home.upstreamsFolder);
-    return await holding(this.#file.replace(/json$/, "lock"), clock, act);
+    return await withLock(this.#file.replace(/json$/, "lock"), clock, act);
   }
 }
 

@@ -54,14 +54,14 @@ test("4: a flood on stderr neither blocks the server nor is kept", async () => {
 test("how a server ended, and what it said last, is in the error", async () => {
   const { peer } = await start("exits-at-once");
   expect((await peer.closed).message).toMatch(
-    /^The server .*node ended with exit code 3; its last words: «It has no config\.»\.$/,
+    /^The server .*node ended with exit code 3; it printed «It has no config\.»\.$/,
   );
   expect(await failureOf(peer.link.send({ id: 1, method: "ping" }))).toMatchObject({ isUnsent: true });
 
   const inCall = await start("exits-in-call");
   await inCall.begin();
   const error = await failureOf(inCall.call("count"));
-  expect(error.message).toMatch(/ended with exit code 7; its last words: «It ran out of memory\.»\.$/);
+  expect(error.message).toMatch(/ended with exit code 7; it printed «It ran out of memory\.»\.$/);
   expect(error.isUnsent).toBe(false);
 });
 

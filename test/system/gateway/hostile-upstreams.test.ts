@@ -56,7 +56,7 @@ const ordeals: Readonly<Record<string, Ordeal>> = {
   "a flood on stderr": { mode: "stderr-flood", check: echoes },
   "exits at once": {
     mode: "exits-at-once",
-    check: isDown(/^The upstream exits-at-once cannot be used\. .* exit code 3; its last words: «It has no config\.»/),
+    check: isDown(/^The upstream exits-at-once cannot be used\. .* exit code 3; it printed «It has no config\.»/),
   },
   "exits in a call": {
     mode: "exits-in-call",

@@ -1,14 +1,17 @@
 import { linkSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { type Clock, sleep, systemClock } from "../../clock.ts";
-import { createId } from "../../ids.ts";
-import { createWorkerName, isKnownDead } from "../../system/worker-name.ts";
+import { type Clock, sleep, systemClock } from "../clock.ts";
+import { createId } from "../ids.ts";
+import { createWorkerName, isKnownDead } from "./worker-name.ts";
 
 const pauseMs = 50;
-/** Nobody holds a lock longer: what is done meanwhile has limits of its own. */
+/** A lock that is older counts as left behind: whatever is done under a lock has to be done earlier. */
 const maxHeldMs = 90_000;
 
-/** Does something while a file is there that only one process, and one in it, can make at a time. */
-export async function holding<T>(lock: string, clock: Clock, act: () => Promise<T>): Promise<T> {
+/**
+ * Runs `act` while no other process, and nothing else in this one, holds the lock with the path `lock`. Waits until the
+ * lock is free; a lock whose process is gone is.
+ */
+export async function withLock<T>(lock: string, clock: Clock, act: () => T | Promise<T>): Promise<T> {
   const holder = createWorkerName();
   while (!take(lock, holder)) await sleep(clock, pauseMs);
   try {

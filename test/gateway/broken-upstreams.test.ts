@@ -1,0 +1,182 @@
+import { describe, expect, test } from "vitest";
+import { silentLog } from "../../src/log.ts";
+import { DaemonHomeHere } from "../helpers/daemon-here.ts";
+import { FakeClock } from "../helpers/fake-clock.ts";
+import { namesIn, serveGateway, textIn } from "../helpers/gateway.ts";
+import { wrapHere } from "../helpers/gateway-here.ts";
+import { temporaryFolder } from "../helpers/home.ts";
+import { ownProgram } from "../helpers/programs.ts";
+import { plainTool, scriptedUpstream } from "../helpers/scripted-upstream.ts";
+import { openServer } from "../helpers/server.ts";
+import { waitFor } from "../helpers/wait-for.ts";
+
+const nameless = { inputSchema: { type: "object" } };
+const schemaless = { name: "bare" };
+
+describe("tools that cannot be served are left out, at every start", () => {
+  test.each([
+    [
+      "two tools without a name",
+      [nameless, nameless, plainTool("good")],
+      "A tool of the upstream evil is not served: ",
+    ],
+    [
+      "two tools without a schema and of one name",
+      [schemaless, schemaless, plainTool("good")],
+      "bare of the upstream ",
+    ],
+  ])("%s", async (_title, tools, warning) => {
+    const home = temporaryFolder();
+    const upstreams = { evil: scriptedUpstream({ tools: () => tools }), other: scriptedUpstream() };
+    for (let start = 1; start <= 3; start++) {
+      const { connect, logged, runtime } = await serveGateway({ wrap: { upstreams }, home });
+      const client = await connect();
+      const names = await namesIn(client, "tools");
+      expect(names).toEqual(expect.arrayContaining(["evil_good", "other_count"]));
+      expect(textIn(await client.call("evil_good"))).toBe("good is done");
+      expect(logged.filter((line) => line.startsWith(warning))).toHaveLength(1);
+      expect(runtime.catalog.problems).toHaveLength(1);
+    }
+  });
+
+  test("a broken tool takes the name from no valid one, in whichever order they are listed", async () => {
+    for (const tools of [
+      [{ name: "count" }, plainTool("count")],
+      [plainTool("count"), { name: "count" }],
+    ]) {
+      const home = temporaryFolder();
+      for (let start = 1; start <= 2; start++) {
+        const upstreams = { evil: scriptedUpstream({ tools: () => tools }) };
+        const { connect, runtime } = await serveGateway({ config: { bundled: false, upstreams }, home });
+        expect(textIn(await (await connect()).call("count"))).toBe("count is done");
+        expect(runtime.catalog.problems).toEqual([]);
+      }
+    }
+  });
+});
+
+describe("an upstream that answers initialize and cannot list", () => {
+  const broken = { code: -32603, message: "The index is locked" };
+  const open = () => {
+    const state = { isLocked: true };
+    const upstream = scriptedUpstream({
+      answer: ({ id, method }) =>
+        method === "tools/list" && state.isLocked ? [{ jsonrpc: "2.0", id, error: broken }] : undefined,
+    });
+    return { state, upstream };
+  };
+
+  test.each(["2025-11-25", "2026-07-28"])(
+    "starts behind wrap, and answers as it would directly (%s)",
+    async (revision) => {
+      const { state, upstream } = open();
+      const client = await (await wrapHere(upstream)).connect("stdio", { revision });
+      if (revision === "2025-11-25") expect(client.initialized.serverInfo).toEqual({ name: "scripted", version: "1" });
+      expect((await client.request("tools/list")).error).toEqual(broken);
+      expect(textIn(await client.call("count"))).toBe("count is done");
+      state.isLocked = false;
+      expect(await namesIn(client, "tools")).toContain("count");
+      expect(textIn(await client.call("count"))).toBe("count is done");
+    },
+  );
+
+  test("takes nothing from the lists of others", async () => {
+    const { upstream } = open();
+    const { connect, logged } = await serveGateway({
+      wrap: { upstreams: { locked: upstream, good: scriptedUpstream() } },
+    });
+    expect(await namesIn(await connect(), "tools")).toContain("good_count");
+    expect(logged).toContain("The upstream locked: It does not list its tools: The index is locked");
+  });
+
+  test("and one that never lists is told apart from one that never answers", async () => {
+    const never = (silent: string) =>
+      scriptedUpstream({ answer: ({ method }) => (method === silent ? [] : undefined) });
+    for (const [method, sentence] of [
+      ["initialize", "It has not said within 0.2 s who it is."],
+      ["tools/list", "It has not reported its tools within 0.2 s."],
+    ] as const) {
+      const gateway = await wrapHere({ ...never(method), startSeconds: 0.2 });
+      await expect(gateway.connect("stdio", { revision: "2025-11-25" })).rejects.toThrow(
+        `The upstream theirs cannot be used. ${sentence}`,
+      );
+    }
+  });
+});
+
+describe("upstreams that are dead, hang or are disabled", () => {
+  const dead = () => ({ ...scriptedUpstream({ answer: () => [] }), startSeconds: 0.2 });
+  const sentences = [
+    "The upstream dead cannot be used. It has not said within 0.2 s who it is.",
+    "The upstream off is not served: it is disabled in the config.",
+  ];
+  const upstreams = () => ({
+    dead: dead(),
+    off: { ...scriptedUpstream(), disabled: true },
+    good: scriptedUpstream(),
+  });
+
+  test("are named on top of the instructions", async () => {
+    const { connect, logged } = await serveGateway({
+      config: { bundled: false, instructions: "Use with care.", upstreams: upstreams() },
+    });
+    const { initialized } = await connect();
+    expect(initialized.instructions).toBe(`${sentences.join("\n")}\n\nUse with care.`);
+    expect(logged).toEqual(expect.arrayContaining(sentences));
+    const modern = await connect("2026-07-28");
+    expect((await modern.request("server/discover")).result?.instructions).toBe(initialized.instructions);
+    expect(await namesIn(modern, "tools")).not.toContain("off_count");
+  });
+
+  test("one that ended is named without what it printed, which may be another session's", async () => {
+    const [command, script] = ownProgram(({ stderr, exit }) => {
+      stderr.write("No account for ada@example.com.\n");
+      exit(3);
+    });
+    const upstreams = { gone: { command, args: [script] }, good: scriptedUpstream() };
+    const { connect, logged } = await serveGateway({ wrap: { upstreams } });
+    const sentence = /^The upstream gone cannot be used\. The server .* ended with exit code 3\.$/;
+    expect((await connect()).initialized.instructions).toMatch(sentence);
+    expect(logged).toContainEqual(expect.stringContaining("it printed «No account for ada@example.com.»"));
+  });
+
+  test("are named also where none is left", async () => {
+    const config = { bundled: false, upstreams: { off: { ...scriptedUpstream(), disabled: true } } };
+    const { connect } = await serveGateway({ config });
+    const client = await connect();
+    expect(client.initialized.instructions).toBe(sentences[1]);
+    expect((await namesIn(client, "tools")).filter((name) => !name.startsWith("task_"))).toEqual([]);
+  });
+
+  test("one that hangs is named while it starts", async () => {
+    const upstreams = { hangs: scriptedUpstream({ answer: () => [] }), good: scriptedUpstream() };
+    const logged: string[] = [];
+    const log = { ...silentLog, warn: (text: string) => void logged.push(text) };
+    const server = await openServer({ in: "memory", wrap: { upstreams }, clock: new FakeClock(), log });
+    const { initialized } = await server.client("2025-11-25");
+    const sentence = "The upstream hangs has not answered yet; its tools are listed as soon as it has.";
+    expect([initialized.instructions, logged]).toEqual([sentence, [sentence]]);
+  });
+
+  test("one that is left out of a wrapped file is named, and an upstream alone that went down", async () => {
+    const home = temporaryFolder();
+    const wrap = { upstreams: { only: scriptedUpstream() }, leftOut: { off: "it is disabled there" } };
+    const server = await openServer({ in: "memory", wrap, home });
+    expect((await server.client("2025-11-25")).initialized.instructions).toBe(
+      "The upstream off is not served: it is disabled there.",
+    );
+  });
+
+  test("are printed by the stdio proxy on its stderr, once", async () => {
+    const daemons = new DaemonHomeHere({ config: { bundled: false, upstreams: upstreams() } });
+    const client = await daemons.connect({ words: [] });
+    expect(await namesIn(client, "tools")).toContain("good_count");
+    const { proxy } = client;
+    await waitFor(
+      () => sentences.every((sentence) => proxy.stderr().includes(`! ${sentence}\n`)),
+      () => proxy.stderr(),
+    );
+    expect(proxy.stderr().split("\n").filter(Boolean)).toHaveLength(2);
+    expect(client.received.filter(({ method }) => method?.includes("meanwhile"))).toEqual([]);
+  });
+});
