@@ -78,6 +78,8 @@ export interface Fault {
   readonly severity?: Severity;
   /** Instead of the check's. */
   readonly remedy?: string;
+  /** True: the tool in `subject` says that it is slow, and no call of it was made. */
+  readonly isUntested?: boolean;
   readonly evidence: readonly Evidence[];
 }
 

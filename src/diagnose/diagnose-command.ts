@@ -227,7 +227,10 @@ function toModel(report: Report): Report {
   const incomplete = report.incomplete
     ?.replace(/ --token-env NAME, or --header 'Name: value'/, " `headers`")
     .replace("give the variable that holds a token with", "give them in");
-  const explanation = report.score.explanation.replace(/; (?:name one|make one work)[^;]*--args\.$/, ".");
+  const explanation = report.score.explanation.replace(
+    /; (?:name (?:one|it|each)|make one work)[^;]*--(?:args|suites)\.$/,
+    ".",
+  );
   return {
     ...report,
     score: { ...report.score, explanation },

@@ -1,8 +1,8 @@
-import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import path from "node:path";
 import { UsageError } from "../errors.ts";
 import { thisProgram } from "../program/program.ts";
+import { requireOwn } from "../system/own-module.ts";
 import { checkUrl, type DiagnosisTarget } from "./diagnosis-target.ts";
 import type { Report } from "./report/report.ts";
 import type { DiagnosisOptions } from "./run-diagnosis.ts";
@@ -38,7 +38,7 @@ export async function diagnose(options: DiagnoseOptions): Promise<Report> {
   const target = toTarget(options);
   // Whoever only lists the commands of the pack does not pay for the checks.
   const { runDiagnosis } = await import("./run-diagnosis.ts");
-  const { version } = createRequire(import.meta.url)("meanwhile/package.json") as { version: string };
+  const { version } = requireOwn("meanwhile/package.json") as { version: string };
   return await runDiagnosis({
     privateFolder: path.join(homedir(), thisProgram.homeName),
     ...options,

@@ -177,6 +177,42 @@ describe("what was not seen to work", () => {
   });
 });
 
+describe("a server whose only tool says that it takes ten minutes", () => {
+  const tools = [
+    { name: "slow_report", description: "Takes ten minutes and reports nothing.", inputSchema: { type: "object" } },
+  ];
+  const [, slow] = programAt("slow.mjs", (host) => serveFailing(host, tools));
+  const target = ["--", process.execPath, slow];
+  const diagnose = (...words: string[]) => runCli(["diagnose", "--quiet", ...words, ...target]);
+
+  test("has a finding, and the first line, the last line, the grade and the exit code follow it", async () => {
+    const { code, stdout } = await diagnose("--suites", "hosts");
+    const flat = stdout.replaceAll(/\s+/g, " ");
+    const title = "not tested: 15 hosts would cut it after 30 to 300 seconds; name it with `--tool slow_report`";
+    expect(flat).toMatch(/^✗ slow_report says that it is slow, and was not tested: 15 hosts would cut it after/);
+    expect(flat).toContain(`▲ major hosts/slow-call · slow_report ${title}`);
+    expect(flat).toMatch(/no grade No tool was called, so there is no grade/);
+    expect(flat).toMatch(/ no grade 1 finding: 1 major; not tested: slow_report $/);
+    expect(stdout).not.toContain("Nothing is wrong");
+    expect(code).toBe(1);
+  });
+
+  test("has the exit code 0 with a higher --fail-on, and without the suite", async () => {
+    expect((await diagnose("--suites", "hosts", "--fail-on", "blocker")).code).toBe(0);
+    expect((await diagnose("--suites", "hosts", "--fail-on", "never")).code).toBe(0);
+    const { code, stdout } = await diagnose("--suites", "completion");
+    expect(stdout).toContain("! Nothing was found, and no tool was called: name one with --tool <name>.\n");
+    expect(code).toBe(0);
+  });
+
+  test("has no such finding when the tool was called", async () => {
+    const { code, stdout } = await diagnose("--tool", "slow_report");
+    expect(stdout).not.toContain("not tested");
+    expect(stdout).toMatch(/^✗ slow_report, which you named, failed: Error: there is no printer\.\n/);
+    expect(code).toBe(1);
+  });
+});
+
 test("an F never exits 0, whatever --fail-on says", async () => {
   const breaks = ["hidden-text", "secret-in-text", "hidden-text~instructions", "rebinding", "guessable-session"].map(
     (name) => `security/${name}`,

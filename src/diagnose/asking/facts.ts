@@ -41,6 +41,8 @@ export interface SurveyedTool {
   readonly annotations: Json;
   /** `execution.taskSupport` of 2025-11-25. */
   readonly taskSupport: string | undefined;
+  /** Meanwhile lists it, and sees to it that it is answered in time. */
+  readonly isBehindMeanwhile?: boolean;
   /** As it was sent, when it is not too large. */
   readonly json: Json;
 }

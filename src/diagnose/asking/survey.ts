@@ -1,6 +1,6 @@
 import { sleep } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
-import { fieldsOf, type Json, textOf } from "../../wire/json.ts";
+import { fieldsOf, isObject, type Json, textOf } from "../../wire/json.ts";
 import { metaKeys } from "../../wire/request-envelope.ts";
 import { legacyRevision, modernRevision } from "../../wire/revisions.ts";
 import type { Listed, ProbeAnswer, ProbeSession } from "../wire/probe-session.ts";
@@ -38,6 +38,10 @@ export async function survey(probe: Probe): Promise<Facts> {
   // Only the older revision says of each tool whether it may be a task.
   const older = isListed && isModern(modern) && isLegacy(legacy) ? legacy.tools.items.flatMap(toTool) : [];
   const supports = new Map(older.map(({ name, taskSupport }) => [name, taskSupport]));
+  // A wrapped tool says nothing of it: the follow-up tool beside it does.
+  const isBehindMeanwhile = tools.items.some(
+    ({ name, _meta }) => /(^|_)task_result$/.test(textOf(name) ?? "") && isObject(fieldsOf(_meta)["meanwhile/tool"]),
+  );
   const offers = spoken?.offers ?? {};
   const problem = spoken === undefined ? explain(legacy, modern) : undefined;
   return {
@@ -46,7 +50,7 @@ export async function survey(probe: Probe): Promise<Facts> {
     legacy: isLegacy(legacy) ? eraOf(legacy, agreedRevision(legacy.answer)) : undefined,
     tools: tools.items
       .flatMap(toTool)
-      .map((tool) => ({ ...tool, taskSupport: tool.taskSupport ?? supports.get(tool.name) })),
+      .map((tool) => ({ ...tool, isBehindMeanwhile, taskSupport: tool.taskSupport ?? supports.get(tool.name) })),
     ...offers,
     ...(tools.problem !== undefined && { toolsProblem: probe.show(tools.problem) }),
     ...(problem !== undefined && { problem: probe.show(problem) }),

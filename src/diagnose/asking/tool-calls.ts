@@ -24,8 +24,8 @@ export function isSuccess({ outcome }: Pick<CalledTool, "outcome">): boolean {
   return outcome === "succeeded" || outcome === "task";
 }
 
-/** True where a call that the user asked for brought nothing: the first thing they want to know. */
-function isNamedFailure({ isNamed, outcome }: CalledTool): boolean {
+/** True where a call that the user asked for did not succeed. */
+export function isNamedFailure({ isNamed, outcome }: CalledTool): boolean {
   return isNamed && (outcome === "failed" || outcome === "not called");
 }
 

@@ -67,13 +67,22 @@ export function tellFindings(findings: readonly Pick<Finding, "severity">[]): st
   return `${countWords(findings.length, "finding")}: ${counts.join(", ")}`;
 }
 
-/** What it means that nothing was found: that nothing is wrong only where every check came to its end. */
-export function tellNothing({ checks, incomplete }: Pick<Report, "checks" | "incomplete">): {
+/** What a report without findings says: that nothing is wrong only where a tool was called and every check ended. */
+export function tellNothing({
+  checks,
+  incomplete,
+  calls,
+  target,
+}: Pick<Report, "checks" | "incomplete" | "calls" | "target">): {
   readonly text: string;
   readonly isFine: boolean;
 } {
   const judged = checks.filter(isJudged).length;
   if (judged === 0) return { text: "No check came to an answer, so nothing is known.", isFine: false };
+  if (calls?.every(({ outcome }) => outcome === "not called") === true) {
+    const why = target.tools === 0 ? "the server lists none" : "name one with --tool <name>";
+    return { text: `Nothing was found, and no tool was called: ${why}.`, isFine: false };
+  }
   if (incomplete === undefined && checks.every(({ outcome }) => outcome !== "unfinished"))
     return { text: "Nothing is wrong.", isFine: true };
   return {

@@ -65,6 +65,11 @@ const finding = z
     remedy: z.string().describe("What to change."),
     source: z.string().describe("Where the rule comes from."),
     evidence: z.array(evidence).describe("What was seen."),
+    isUntested: z
+      .exactOptional(z.boolean())
+      .describe(
+        "True: the tool in `subject` says that it is slow, and no call of it was made. Then there is no grade.",
+      ),
   })
   .meta({ id: "finding", description: "One thing that is wrong." });
 
@@ -101,7 +106,7 @@ const score = z
       .enum(["A", "B", "C", "D", "F"])
       .nullable()
       .describe(
-        "A from 90, B from 75, C from 60, D from 40; with a blocker no better than C; null where no call of a tool succeeded.",
+        "A from 90, B from 75, C from 60, D from 40; with a blocker no better than C; null where no call of a tool succeeded, a slow tool was not tested, or the checks of a suite did not run.",
       ),
     lost: z
       .array(z.object({ check: z.string(), severity, points: z.int().min(0) }))
@@ -117,7 +122,7 @@ export const reportSchema = z
   .object({
     headline: z
       .exactOptional(z.string())
-      .describe("Set where a call that the user named brought nothing, in one sentence."),
+      .describe("Set where a call that the user named did not succeed, or a slow tool was not tested."),
     schema: z.string().describe("What kind of document this is."),
     version: z.literal(1).describe("Grows when a field changes its meaning."),
     madeBy: z.object({ name: z.literal("meanwhile"), version: z.string() }).describe("Which Meanwhile made it."),

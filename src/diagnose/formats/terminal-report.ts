@@ -4,6 +4,7 @@ import type { Evidence, Severity } from "../check.ts";
 import type { CheckResult, Finding, Report } from "../report/report.ts";
 import { hasScore, whyNoScore } from "../report/score.ts";
 import { groupSkipped } from "../report/skipped.ts";
+import { countUntested } from "../report/untested.ts";
 import {
   countBySuite,
   countWords,
@@ -81,7 +82,7 @@ export function toTerminal(report: Report, options: TerminalOptions = {}): strin
     .join("\n\n")}\n`;
 }
 
-/** Whoever named a call wants to know first that it did not work. */
+/** A named call that failed, or a slow tool that was not tested. */
 function drawHeadline({ headline }: Report, { colors, width }: TerminalPage): string[] {
   if (headline === undefined) return [];
   return indent(wrap(text(headline), width - 2), "✗ ", "  ").map((line) => colors.bold(colors.red(line)));
@@ -268,8 +269,10 @@ function drawEnd(report: Report, { colors, width }: TerminalPage): string[] {
   const { findings, checks } = report;
   const skipped = tellSkipped(checks);
   const unfinished = checks.filter(({ outcome }) => outcome === "unfinished").length;
+  const untested = countUntested(findings);
   const counts = [
     tellFindings(findings),
+    ...(untested === undefined ? [] : [untested]),
     ...(unfinished > 0 ? [`${countWords(unfinished, "check")} not finished`] : []),
     ...(skipped === undefined ? [] : [skipped]),
   ];

@@ -1,7 +1,8 @@
 import { type ChildProcess, fork } from "node:child_process";
-import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { systemClock } from "../../clock.ts";
 import { watchMemory } from "../../system/memory.ts";
+import { findOwnFile } from "../../system/own-module.ts";
 import { system } from "../../system/system.ts";
 import { betterOf, type CalledTool } from "../asking/tool-calls.ts";
 import type { CheckMessage, CheckRequest } from "./answer-checks.ts";
@@ -69,8 +70,9 @@ export class CheckProcess {
   }
 
   #start(): ChildProcess {
-    const isSource = import.meta.filename.endsWith(".ts");
-    const file = path.join(import.meta.dirname, isSource ? "check-child.ts" : "diagnose-child.js");
+    const found = findOwnFile({ built: "diagnose-child.js", source: "diagnose/process/check-child.ts" });
+    if (found === undefined) throw new Error("The file diagnose-child.js of the package meanwhile is missing.");
+    const file = fileURLToPath(found);
     const child = fork(file, [], {
       execArgv: [`--max-old-space-size=${this.#memoryMb}`, "--max-semi-space-size=2"],
       stdio: ["ignore", "ignore", "ignore", "ipc"],

@@ -8,8 +8,9 @@ import { type DiagnosisTarget, nameOf } from "../diagnosis-target.ts";
 import { printable } from "../text.ts";
 import { toStable } from "./deterministic.ts";
 import type { CheckResult, Finding, Report, ReportTarget } from "./report.ts";
-import { scoreOf, ungraded, whyUngraded } from "./score.ts";
+import { scoreOf, ungraded, whyUngraded, whyUnrun } from "./score.ts";
 import { groupSkipped } from "./skipped.ts";
+import { explainUntested, tellUntested } from "./untested.ts";
 
 /** A check and what became of it. */
 export interface Asked {
@@ -36,17 +37,17 @@ export interface Diagnosis {
 export function assemble(diagnosis: Diagnosis): Report {
   const { asked, isDeterministic, incomplete, facts } = diagnosis;
   const calls = diagnosis.calls.map(({ tool, isEnd: _isEnd, ...call }) => ({ tool: printable(tool, 200), ...call }));
-  const why =
-    facts.problem === undefined
-      ? whyUngraded(facts.tools.length, calls)
-      : "The server could not be spoken to, so there is no grade.";
   const checks = asked.map(toResult);
   const findings = asked
     .flatMap(toFindings)
     .sort((a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity));
-  const headline = tellNamedFailures(calls);
+  const why =
+    facts.problem === undefined
+      ? (whyUngraded(facts.tools.length, calls) ?? explainUntested(findings) ?? whyUnrun(checks))
+      : "The server could not be spoken to, so there is no grade.";
+  const headline = [tellNamedFailures(calls), tellUntested(findings)].filter((part) => part !== undefined).join(" ");
   const report: Report = {
-    ...(headline !== undefined && { headline }),
+    ...(headline !== "" && { headline }),
     schema: "meanwhile/diagnose",
     version: 1,
     madeBy: { name: "meanwhile", version: diagnosis.version },
@@ -95,6 +96,7 @@ function toFindings({ check, verdict }: Asked): Finding[] {
     remedy: fault.remedy === undefined ? remedy : printable(fault.remedy, 2_000),
     source,
     evidence: fault.evidence,
+    ...(fault.isUntested === true && { isUntested: true }),
   }));
 }
 

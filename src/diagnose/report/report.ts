@@ -1,9 +1,9 @@
 import type { CalledTool } from "../asking/tool-calls.ts";
 import type { Evidence, Severity, SuiteName } from "../check.ts";
 
-/** What a diagnosis found. This is what JSON reports hold; docs/diagnose.schema.json describes it. */
+/** The result of a diagnosis. JSON reports hold it; docs/diagnose.schema.json describes it. */
 export interface Report {
-  /** Set where a call that the user named brought nothing: that comes before all else. */
+  /** Set where a call that the user named did not succeed, or a slow tool was not tested. It is printed first. */
   readonly headline?: string;
   readonly schema: string;
   /** Grows when a field changes its meaning. */
@@ -76,6 +76,8 @@ export interface Finding {
   readonly remedy: string;
   readonly source: string;
   readonly evidence: readonly Evidence[];
+  /** True: the tool in `subject` says that it is slow, and no call of it was made. Then there is no grade. */
+  readonly isUntested?: boolean;
 }
 
 /**

@@ -53,6 +53,28 @@ export function whyUngraded(tools: number, calls: readonly CalledTool[]): string
 
 const maxNote = 160;
 
+/** A check that needs a call of a tool, and for which no tool was called or none took long enough. */
+const needsCall = /--tool\b/;
+
+/**
+ * Returns why a server gets no grade although a call succeeded: most checks of a suite that cost points need a call
+ * that was not made. Checks that do not apply to the server, and those of `--full`, do not count. Undefined where every
+ * suite has enough answers.
+ */
+export function whyUnrun(
+  checks: readonly Pick<CheckResult, "id" | "suite" | "severity" | "outcome" | "note">[],
+): string | undefined {
+  const weighed = checks.filter(({ severity }) => costs[severity] > 0);
+  for (const suite of new Set(weighed.map((check) => check.suite))) {
+    const own = weighed.filter((check) => check.suite === suite);
+    const unrun = own.filter(({ outcome, note = "" }) => outcome === "skipped" && needsCall.test(note));
+    if (unrun.length <= own.filter(isJudged).length) continue;
+    const which = unrun.length === own.length ? `None of the ${own.length}` : `${unrun.length} of the ${own.length}`;
+    return `${which} ${suite} checks ${unrun.length === own.length ? "ran" : "did not run"}, so there is no grade: they need a slow tool; name one with --tool <name> and --args, or leave them out with --suites.`;
+  }
+  return undefined;
+}
+
 /** The one check that says why nobody could speak to a server. */
 const answersId = "protocol/answers";
 

@@ -4,7 +4,7 @@ import { readReport, toJson } from "../../../src/diagnose/formats/json-report.ts
 import { toMarkdown } from "../../../src/diagnose/formats/markdown-report.ts";
 import { toSarif } from "../../../src/diagnose/formats/sarif-report.ts";
 import { toTerminal } from "../../../src/diagnose/formats/terminal-report.ts";
-import type { Report } from "../../../src/diagnose/report/report.ts";
+import type { Finding, Report } from "../../../src/diagnose/report/report.ts";
 import { wrap } from "../../../src/screen/width.ts";
 import { sample, unspoken, withAlike, withMatrix } from "../../fixtures/diagnose/reports/samples.ts";
 
@@ -146,6 +146,34 @@ describe("in a terminal", () => {
       expect(draw(open)).not.toContain("Nothing is wrong");
       expect(draw({ ...fine, incomplete: "The time ran out." })).not.toContain("Nothing is wrong");
     }
+  });
+
+  test("a report without findings says that no tool was called", () => {
+    const uncalled = { ...good, findings: [], calls: [] };
+    const named = { ...uncalled, calls: [{ tool: "print", isNamed: true, outcome: "not called" as const }] };
+    for (const draw of [toTerminal, toMarkdown, toHtml]) {
+      for (const report of [uncalled, named]) {
+        expect(draw(report)).toMatch(
+          /Nothing was found, and no tool was called: name one with --tool (<|&lt;)name(>|&gt;)\./,
+        );
+        expect(draw(report)).not.toContain("Nothing is wrong");
+      }
+      expect(draw({ ...uncalled, target: { ...good.target, tools: 0 } })).toContain(
+        "Nothing was found, and no tool was called: the server lists none.",
+      );
+    }
+  });
+
+  test("the last line names the slow tools that were not tested", () => {
+    const [finding] = bad.findings;
+    const of = (...subjects: string[]) =>
+      toTerminal(
+        { ...bad, findings: subjects.map((subject) => ({ ...finding, subject, isUntested: true }) as Finding) },
+        { width: 200 },
+      );
+    expect(of("a")).toContain("; not tested: a; ");
+    expect(of("a", "b", "c")).toContain("; not tested: a, b and c; ");
+    expect(of("a", "b", "c", "d", "e")).toContain("; not tested: a, b, c and 2 more; ");
   });
 
   test("where no tool was called one line says what to do", () => {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { severities } from "../../../src/diagnose/check.ts";
-import { hasScore, reaches, scoreOf, severityRank } from "../../../src/diagnose/report/score.ts";
+import { hasScore, reaches, scoreOf, severityRank, whyUnrun } from "../../../src/diagnose/report/score.ts";
 
 const found = (check: string, severity: (typeof severities)[number]) => ({ check, severity });
 const passed = { id: "protocol/x", outcome: "passed" } as const;
@@ -92,6 +92,35 @@ describe("the explanation", () => {
       grade: "B",
       explanation: expect.stringContaining("no better than B"),
     });
+  });
+});
+
+describe("no grade where most checks of a suite need a call that was not made", () => {
+  const check = (
+    id: string,
+    outcome: "passed" | "skipped",
+    note = "",
+    severity: (typeof severities)[number] = "minor",
+  ) => ({ id, suite: id.split("/")[0] as "progress", severity, outcome, note }) as const;
+  const unrun = (id: string, severity?: (typeof severities)[number]) =>
+    check(id, "skipped", "No tool that was called sends progress; name a slow one with --tool and --args.", severity);
+
+  test("nine progress checks that were skipped for want of a slow tool leave no grade", () => {
+    const nine = Array.from({ length: 9 }, (_, at) => unrun(`progress/${at}`));
+    expect(whyUnrun([check("protocol/ping", "passed"), ...nine])).toBe(
+      "None of the 9 progress checks ran, so there is no grade: they need a slow tool; name one with --tool <name> and --args, or leave them out with --suites.",
+    );
+    expect(whyUnrun([...nine, check("progress/rate", "passed")])).toMatch(/^9 of the 10 progress checks did not run, /);
+  });
+
+  test("checks that ran, that do not apply, that cost nothing and that need --full leave it", () => {
+    expect(whyUnrun([unrun("progress/a"), check("progress/b", "passed")])).toBeUndefined();
+    expect(whyUnrun([check("tasks/a", "skipped", "The server declares no tasks.")])).toBeUndefined();
+    expect(whyUnrun([unrun("progress/a", "info")])).toBeUndefined();
+    expect(
+      whyUnrun([check("progress/a", "skipped", "It takes long, so it is asked with --full only.")]),
+    ).toBeUndefined();
+    expect(whyUnrun([])).toBeUndefined();
   });
 });
 

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Facts, SurveyedTool } from "../../../src/diagnose/asking/facts.ts";
 import type { Prediction } from "../../../src/diagnose/asking/hosts/predict.ts";
 import type { Failed, Passed } from "../../../src/diagnose/check.ts";
+import type { ToolToCall } from "../../../src/diagnose/diagnosis-target.ts";
 import { hosts } from "../../../src/diagnose/suites/hosts/index.ts";
 import { check } from "../../../src/diagnose/suites/hosts/slow-call.ts";
 import { knownHosts } from "../../../src/host/profiles.ts";
@@ -134,10 +135,16 @@ describe("server-everything's long-running operation, as it was measured with th
 });
 
 describe("a server whose tools answer quickly", () => {
+  /** A tool that does not say that it is slow. */
+  const saysNothing = { name: "read_book", taskSupport: undefined };
+
   test.each(["http", "stdio"] as const)("passes over %s, and says what would be cut", async (kind) => {
     const target = kind === "http" ? reached(good.url) : piped("server.mjs");
     const verdict = await ask(check, target, { facts: { ...facts, transport: kind }, isFull: false });
-    expect(verdict).toMatchObject({ outcome: "passed", note: "No tool that was called is slow enough to be cut." });
+    expect(verdict, JSON.stringify(verdict)).toMatchObject({
+      outcome: "passed",
+      note: "No tool that was called is slow enough to be cut.",
+    });
     expect(foretold(verdict, "read_slowly")["Cline CLI"]).toMatchObject({
       state: "ok",
       text: "answers quickly; cut there at 60 s",
@@ -150,29 +157,28 @@ describe("a server whose tools answer quickly", () => {
   });
 
   test("says nothing when no tool may be called, but how to allow it and what hosts would do", async () => {
-    const tools = facts.tools.map((tool) => ({ ...tool, annotations: {} }));
+    const tools = facts.tools.map((tool) => ({ ...tool, ...saysNothing, annotations: {} }));
     const verdict = await ask(check, reached(good.url), { facts: { ...facts, tools } });
     expect(verdict).toMatchObject({
       outcome: "skipped",
       why: "No tool was called: name your slow one with --tool <name>.",
     });
-    expect(foretold(verdict, "read_slowly")["Codex CLI"]).toMatchObject({
+    expect(foretold(verdict, "read_book")["Codex CLI"]).toMatchObject({
       state: "unknown",
       text: "if slow cut there at 300 s (not called here)",
     });
   });
 
   test("says nothing when no call succeeded", async () => {
-    const tools = facts.tools
-      .filter(({ name }) => name === "read_slowly")
-      .map((tool) => ({ ...tool, name: "no_such_tool" }));
+    const tools = facts.tools.filter(({ name }) => name === "read_slowly").map((tool) => ({ ...tool, ...saysNothing }));
     const verdict = await ask(check, reached(good.url), { facts: { ...facts, tools } });
     expect(verdict).toMatchObject({ outcome: "skipped", why: expect.stringContaining("No call succeeded") });
   });
 
   test("an error text is no quick answer, though isError is not set", async () => {
     const { url, close } = await startFixture({ flags: { errorText: "Error: the clock is broken" } });
-    const verdict = await ask(check, reached(url), { facts, isFull: false });
+    const tools = facts.tools.filter(({ name }) => name === "read_clock");
+    const verdict = await ask(check, reached(url), { facts: { ...facts, tools }, isFull: false });
     await close();
     expect(verdict).toMatchObject({ outcome: "skipped", why: expect.stringContaining("No call succeeded") });
     expect(foretold(verdict, "read_clock")["Cline CLI"]).toMatchObject({ state: "unknown" });
@@ -210,6 +216,52 @@ describe("a server whose tools answer quickly", () => {
     expect(matrixIn(verdict)).toMatchObject({ named: ["never_made"], leftOut: 32 });
     expect(matrixIn(verdict).columns.slice(0, 3)).toEqual(["never_made", "wants_a_task", "tool_0"]);
     expect(matrixIn(verdict).columns).toHaveLength(200);
+  });
+});
+
+describe("a slow tool of which no call succeeded is one major finding", () => {
+  const titleOf = async (more: Partial<SurveyedTool>, tools: readonly ToolToCall[] = []) => {
+    const slow = { ...facts.tools[2], name: "slow report", annotations: {}, ...more } as SurveyedTool;
+    const verdict = await ask(check, reached(good.url), { facts: { ...facts, tools: [slow] }, isFull: false, tools });
+    return findingsIn({ [check.id]: verdict });
+  };
+  const untested = (hosts: string, limits: string) => [
+    {
+      id: "hosts/slow-call",
+      subject: "slow report",
+      severity: "major",
+      isUntested: true,
+      title: `not tested: ${hosts} would cut it after ${limits}; name it with \`--tool 'slow report'\``,
+    },
+  ];
+
+  test("the hosts that would cut a silent call earlier than it says are counted", async () => {
+    expect(await titleOf({ description: "Takes ten minutes and reports nothing." })).toEqual(
+      untested("16 hosts", "30 to 300 seconds"),
+    );
+    expect(await titleOf({ description: "Takes 45 seconds." })).toEqual(untested("4 hosts", "30 seconds"));
+    expect(await titleOf({ description: "Takes 20 seconds." })).toEqual([]);
+  });
+
+  test("its own words and what to do are named", async () => {
+    const slow = { ...facts.tools[2], annotations: {}, description: "Takes ten minutes." } as SurveyedTool;
+    const verdict = (await ask(check, reached(good.url), { facts: { ...facts, tools: [slow] } })) as Failed;
+    const [finding] = verdict.findings;
+    expect(finding?.evidence).toEqual([{ kind: "received", text: "tools/list says of write_note: Takes ten minutes" }]);
+    expect(finding?.remedy).toMatch(/^Name it with --tool, and with --args where it takes arguments/);
+    expect(finding?.remedy).toMatch(/would be cut by jcode, [^.]* at 30 s, [^.]* and Codex CLI at 300 s\.$/);
+  });
+
+  test("a tool that can be a task counts, unless the host takes its tasks", async () => {
+    const [finding] = await titleOf({ description: "Builds.", name: "build", taskSupport: "optional" });
+    expect(finding?.title).toMatch(/^not tested: \d+ hosts would cut it after 30 to 600 seconds/);
+  });
+
+  test("a tool of Meanwhile's, and one that was called, are none", async () => {
+    const json = { _meta: { "meanwhile/tool": {} } };
+    expect(await titleOf({ description: "Takes ten minutes.", json })).toEqual([]);
+    const readOnly = { annotations: { readOnlyHint: true }, name: "read_clock", inputSchema: { type: "object" } };
+    expect(await titleOf({ description: "Takes ten minutes.", ...readOnly })).toEqual([]);
   });
 });
 

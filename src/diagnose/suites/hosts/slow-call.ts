@@ -1,10 +1,12 @@
 import type { SurveyedTool } from "../../asking/facts.ts";
 import { hostsKnown } from "../../asking/hosts/host-settings.ts";
-import { isSlow, type Observation, observeTools } from "../../asking/hosts/observe.ts";
+import { declaresTasks, isSlow, type Observation, observeTools } from "../../asking/hosts/observe.ts";
 import { isKeptInTime, type Prediction, predict } from "../../asking/hosts/predict.ts";
 import { listCuts, remedyFor } from "../../asking/hosts/remedy.ts";
+import { findStatedDuration, mayBeTask } from "../../asking/likely-slow.ts";
 import type { Probe } from "../../asking/probe.ts";
 import { type Check, type Fault, failed, passed, type Severity, type Skipped, skipped } from "../../check.ts";
+import { quoteWord } from "../../text.ts";
 
 /** A server may have a thousand tools; of the table nobody reads more, and the tools that matter come first. */
 const maxColumns = 200;
@@ -25,7 +27,7 @@ export const check: Check = {
     const seen = await observeTools(probe);
     const cases = inOrder(tools.map((tool) => toCase(probe, tool, seen.get(tool.name))));
     const data = toData(probe, cases, seen);
-    const faults = cases.flatMap((one) => findFault(probe, one));
+    const faults = cases.flatMap((one) => [...findFault(probe, one), ...findUntested(probe, one)]);
     if (faults.length > 0) return failed(faults, data);
     if (tools.every(isKeptInTime))
       return passed("Every tool is answered inside the host's time: Meanwhile sees to it.", { data });
@@ -111,6 +113,44 @@ function findFault(probe: Probe, { tool, seen, predictions }: Case): Fault[] {
       title: `${name} is cut by ${cuts.length} of ${predictions.length} hosts when it takes long: ${listCuts(cuts)}`,
       remedy: remedyFor({ cuts, hosts: hostsKnown, seen, target: probe.target }),
       evidence: [describe(probe, tool.name, seen)],
+    },
+  ];
+}
+
+/** What a host would see of a slow tool that sends no progress: the worst that may be true of one that was not called. */
+const silent: Observation = {
+  isNamed: false,
+  elapsedMs: Number.POSITIVE_INFINITY,
+  isFinished: false,
+  isFailed: false,
+  progress: 0,
+  silenceMs: Number.POSITIVE_INFINITY,
+  givesTask: false,
+};
+
+/** One fault for a tool that says that its calls are longer than some host waits, and of which no call succeeded. */
+function findUntested(probe: Probe, { tool, seen }: Case): Fault[] {
+  if (seen !== undefined && (!seen.isFailed || seen.isNamed)) return [];
+  const stated = findStatedDuration(tool);
+  if (stated === undefined) return [];
+  const assumed = { ...silent, givesTask: declaresTasks(probe.facts) && mayBeTask({ tool }) };
+  const cuts = hostsKnown
+    .map((host) => predict(host, { tool, seen: assumed }, probe.facts))
+    .filter(
+      ({ state, survivesSeconds: limit }) => state === "cut" && limit !== null && limit > 0 && limit < stated.seconds,
+    );
+  if (cuts.length === 0) return [];
+  const name = probe.show(tool.name, 80);
+  const limits = cuts.map(({ survivesSeconds }) => survivesSeconds ?? 0);
+  const [first, last] = [Math.min(...limits), Math.max(...limits)];
+  return [
+    {
+      subject: name,
+      severity: "major",
+      isUntested: true,
+      title: `not tested: ${cuts.length} ${cuts.length === 1 ? "host" : "hosts"} would cut it after ${first === last ? "" : `${first} to `}${last} seconds; name it with \`--tool ${quoteWord(name)}\``,
+      remedy: `Name it with --tool, and with --args where it takes arguments: it is then called and judged. A call that sends no progress would be cut by ${listCuts(cuts)}.`,
+      evidence: [probe.received(`tools/list says of ${tool.name}: ${stated.words}`)],
     },
   ];
 }

@@ -42,6 +42,13 @@ describe("a prediction", () => {
     expect(of("VS Code Copilot Chat", { tool, seen: silent })).toMatchObject({ state: "ok", text: "waits" });
   });
 
+  test("of a tool behind Meanwhile is that every host gets an answer in time", () => {
+    expect(of("Claude Code", { tool: { ...tool, isBehindMeanwhile: true }, seen: silent })).toMatchObject({
+      state: "ok",
+      text: "gets a result or a handle in time (Meanwhile)",
+    });
+  });
+
   test("of a tool with rare progress is a cut where silence is not borne that long", () => {
     const rare = { ...silent, progress: 2, silenceMs: 90_000 };
     expect(of("opencode", { tool, seen: rare })).toMatchObject({
