@@ -24,8 +24,8 @@ export interface BrokerOptions {
   readonly status: () => Omit<DaemonStatus, "connections">;
   /** Somebody wants another connection to an upstream. Throws a sentence where that is not to be had. */
   readonly onRestart?: (upstream: string) => Promise<void>;
-  /** Somebody asks the daemon to leave. */
-  readonly onStop: (isNow: boolean, keepsQuestions: boolean) => void;
+  /** Called for a request to stop; the caller of the daemon has its reply when this has resolved. */
+  readonly onStop: (isNow: boolean, keepsQuestions: boolean) => void | Promise<void>;
   /** False when one more session would leave too few file descriptors for the work itself. */
   readonly hasRoom?: () => boolean;
   /** True when the daemon leaves though nobody has told it to. */
@@ -44,7 +44,8 @@ const tellMs = 60_000;
 /** Listens on a socket and hands over connections: each is one MCP client, whatever ids and names it uses. */
 export class Broker {
   readonly #options: BrokerOptions;
-  readonly #server: Server;
+  /** One for each socket: the daemon's own, and perhaps the one of the bundled commands. */
+  readonly #servers: Server[] = [];
   readonly #sockets = new Set<Socket>();
   /** Those who said hello, and understand a good-bye; each with the length of its hello. */
   readonly #fronts = new Map<Socket, number>();
@@ -55,30 +56,35 @@ export class Broker {
 
   constructor(options: BrokerOptions) {
     this.#options = options;
-    this.#server = createServer((socket) => this.#accept(socket));
-    this.#server.on("error", (error) =>
-      isOutOfDescriptors(error) ? this.#tellFull() : options.log.error("the socket failed", { error }),
-    );
   }
 
   get connections(): number {
     return this.#sockets.size;
   }
 
-  listen(file: string): Promise<void> {
+  /**
+   * Listens on one more socket. Rejects when the socket cannot be opened. With `isControlOnly` the socket serves no MCP:
+   * it answers the control protocol and closes other connections.
+   */
+  listen(file: string, { isControlOnly = false } = {}): Promise<void> {
+    const server = createServer((socket) => this.#accept(socket, isControlOnly));
+    server.on("error", (error) =>
+      isOutOfDescriptors(error) ? this.#tellFull() : this.#options.log.error("the socket failed", { error }),
+    );
     return new Promise((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen(file, () => {
-        this.#server.off("error", reject);
+      server.once("error", reject);
+      server.listen(file, () => {
+        server.off("error", reject);
+        this.#servers.push(server);
         resolve();
       });
     });
   }
 
-  /** Takes no more connections; whoever still comes is sent to the next daemon. */
+  /** Closes all its sockets; a stdio proxy that still connects is sent to the next daemon. */
   stopListening(): void {
     this.#isLeaving = true;
-    this.#server.close();
+    for (const server of this.#servers.splice(0)) server.close();
   }
 
   /**
@@ -123,7 +129,7 @@ export class Broker {
     );
   }
 
-  #accept(socket: Socket): void {
+  #accept(socket: Socket, isControlOnly: boolean): void {
     this.#sockets.add(socket);
     socket.on("error", (error) => this.#options.log.debug(`a connection broke: ${error.message}`));
     socket.on("close", () => {
@@ -139,6 +145,7 @@ export class Broker {
       const { secret } = this.#options;
       if (secret !== undefined && !isProved(secret, "caller", greeting ?? {})) return socket.destroy();
       if (greeting !== undefined) return this.#greet(socket, greeting, (line?.length ?? 0) + 1);
+      if (isControlOnly) return socket.destroy();
       // Not one of ours: every byte of it is MCP.
       if (line !== undefined) socket.unshift(all.subarray(0, line.length + 1));
       this.#serve(socket, {});
@@ -150,8 +157,8 @@ export class Broker {
     const shown = secret !== undefined && { proof: prove(secret, "daemon", greeting.nonce ?? "") };
     const reply = (message: DaemonReply) => socket.write(toLine({ ...message, ...shown }));
     if (greeting.meanwhile === "status") {
-      // Whoever asks does not count.
-      reply({ meanwhile: "status", ...status(), connections: this.#sockets.size - 1 });
+      // Neither this connection nor one that waits for the end of the daemon is a client.
+      reply({ meanwhile: "status", ...status(), connections: this.#sockets.size - this.#stoppers.size - 1 });
       socket.end();
     } else if (greeting.meanwhile === "restart") {
       void this.#restart(greeting.upstream).then((trouble) => {
@@ -159,11 +166,12 @@ export class Broker {
         socket.end();
       });
     } else if (greeting.meanwhile === "stop") {
-      // The next daemon may begin as soon as this one has said that it leaves.
-      onStop(greeting.isNow, greeting.keepsQuestions === true);
       this.#stoppers.add(socket);
-      reply({ meanwhile: "bye" });
-      socket.resume();
+      // The next daemon may start after this reply, and the draining one can be found.
+      void Promise.resolve(onStop(greeting.isNow, greeting.keepsQuestions === true)).then(() => {
+        reply({ meanwhile: "bye" });
+        socket.resume();
+      });
     } else if (this.#isLeaving || greeting.key !== key) {
       reply({ meanwhile: "no", why: this.#isLeaving ? "leaving" : "another" });
       socket.end();

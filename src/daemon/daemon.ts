@@ -114,6 +114,7 @@ export class Daemon {
       ...settings.daemon,
       about: { ...aboutOf(found, flags, host.cwd), ...(secret !== undefined && { secret }) },
       pid: host.pid,
+      isWorking: () => runtime !== undefined && isWorking(runtime),
       hasLiveTasks: async () => (await runtime?.tasks.hasLive()) ?? false,
       takeLock,
       clock: parts.clock ?? systemClock,
@@ -139,7 +140,7 @@ export class Daemon {
       });
       // A file may have changed since it was searched for variables and before it was loaded.
       if (!variables.areStill(settings.commandFolders)) {
-        lifecycle.leave(true);
+        await lifecycle.leave(true);
         await runtime.close(0);
         return { kind: "another", names: variables.names };
       }
@@ -148,7 +149,7 @@ export class Daemon {
       await lifecycle.open(broker);
       return { kind: "ready", daemon: new Daemon({ settings, host, guarded, runtime, lifecycle, broker, shutdown }) };
     } catch (error) {
-      lifecycle.leave(true);
+      void lifecycle.leave(true);
       throw error;
     }
   }
@@ -166,7 +167,7 @@ export class Daemon {
 
   /** The path of its socket, or the name of its pipe on Windows. */
   get socket(): string {
-    return this.#parts.lifecycle.socket;
+    return this.#parts.lifecycle.clientSocket;
   }
 
   get settings(): Settings {
@@ -179,7 +180,7 @@ export class Daemon {
    * not run twice and waits for a person stays until it is answered or its question expires.
    */
   async stop({ isNow = false, keepsQuestions = false } = {}): Promise<void> {
-    this.#parts.lifecycle.leave(isNow, keepsQuestions);
+    await this.#parts.lifecycle.leave(isNow, keepsQuestions);
     await this.ended;
   }
 
@@ -210,12 +211,19 @@ export class Daemon {
     const { isNow } = await lifecycle.left;
     // Idle connections are closed at once; the others when their calls are answered.
     shutdown.abort();
-    const { waiting } = await runtime.close(isNow ? 0 : settings.graceSeconds * 1000, lifecycle.questionsEnd);
+    if (isWorking(runtime))
+      log.info("the daemon drains", { ...runtime.tasks.running, questions: runtime.tasks.questionsAtRisk.length });
+    const { questionsEnd, graceEnd } = lifecycle;
+    const { waiting } = await runtime.close(isNow ? 0 : settings.graceSeconds * 1000, questionsEnd, graceEnd);
+    await lifecycle.endDrain();
     await broker.closeAll(waiting);
     log.info("the daemon has left", { waiting });
     this.#stopWatching();
   }
 }
+
+/** Whether this process runs a call or a task right now. */
+const isWorking = ({ tasks: { running } }: Runtime) => running.calls + running.tasks > 0;
 
 /** True for a daemon that serves no project of a folder: its sessions may be in any. */
 const isOfEveryFolder = ({ daemon, isWrap }: Settings) => daemon.isPackAlone || isWrap;
@@ -277,6 +285,7 @@ function createBroker({ runtime, lifecycle, host, shutdown, variables, secret, l
         output: socket,
         write: (part, onWritten) => socket.write(part, onWritten),
         ...facts,
+        namesFolder: facts.isFront !== true,
         leaving: shutdown,
       }),
     status: () => ({
@@ -286,7 +295,7 @@ function createBroker({ runtime, lifecycle, host, shutdown, variables, secret, l
       cwd: isOfEveryFolder(settings) ? path.parse(host.cwd).root : host.cwd,
       folders: foldersOf(runtime),
       configFile: settings.configFile,
-      socket: lifecycle.socket,
+      socket: lifecycle.clientSocket,
       running: runtime.tasks.running.tasks,
       calls: runtime.tasks.running.calls,
       questions: runtime.tasks.questionsAtRisk,

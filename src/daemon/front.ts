@@ -21,19 +21,21 @@ import {
   type ProjectScope,
   programVersion,
   projectParts,
+  projectVersion,
 } from "../project/project.ts";
 import { forgetConfig, isMade, readStoredConfig, readStoredNames, unloadedNotice } from "../project/stored-project.ts";
 import { referencesIn, unsetVariable } from "../project/variable-references.ts";
 import { sessionEnvironment, wrapVariable } from "../project/wrap.ts";
 import { readWrapVariables } from "../project/wrap-variables.ts";
 import { readWrapWords } from "../project/wrap-words.ts";
-import { cleanLines } from "../screen/clean.ts";
+import { clean, cleanLines } from "../screen/clean.ts";
 import { nobodys } from "../system/child-environment.ts";
 import { readAnswers } from "./carry/kept-answers.ts";
 import { Pump } from "./carry/pump.ts";
 import { reachDaemon } from "./reach/connect.ts";
 import type { DaemonAddress, Launched } from "./reach/start.ts";
 import { DaemonUnreachable, KeyOutdated, refuseGone } from "./reach/unreachable.ts";
+import { printWaitingNote } from "./waiting-note.ts";
 
 /**
  * The stdio proxy (`meanwhile serve` over stdio): finds or starts the daemon of this project and forwards MCP messages
@@ -50,9 +52,9 @@ export interface DaemonPlace {
 
 /** What a stdio proxy has of its process. */
 export interface ProxyContext extends DaemonPlace {
-  readonly stdin: Readable;
+  readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable;
-  readonly stderr: { write(text: string): unknown };
+  readonly stderr: { readonly isTTY?: boolean; write(text: string): unknown };
   /** The folder in which the host has started the process; `cwd` may be another one, see `-C`. Default: `cwd`. */
   readonly startedIn?: string | undefined;
 }
@@ -147,7 +149,9 @@ export async function proxyStdio(flags: ProjectFlags, context: ProxyContext): Pr
       hasLooked = true;
       if (find !== undefined) await pump.standIn(find);
     };
-    const pump = new Pump({ input: stdin, output: stdout, reach, onUnreachable });
+    const onNotice = (text: string) => stderr.write(`! ${clean(text)}\n`);
+    const pump = new Pump({ input: stdin, output: stdout, reach, onUnreachable, onNotice });
+    printWaitingNote(context, flags.wrap !== undefined);
     if (scope === "pack")
       stopWatching = watchForProject(context, () => {
         scope = "folders";
@@ -296,7 +300,10 @@ export async function addressOf(
   const parts = projectParts(sources, configFile);
   const names = told ?? countedNames(config.env ?? [], referencesIn(upstreams), readStoredNames(home, parts));
   if (mayLoad) ensureSalt(home);
-  const key = daemonKey({ sources, configFile, userConfigFile: home.configFile, env, names, salt: readSalt(home) });
+  const key = daemonKey({
+    ...{ sources, configFile, userConfigFile: home.configFile, env, names, salt: readSalt(home) },
+    version: projectVersion(cwd, sources, configFile),
+  });
   return {
     home,
     key,

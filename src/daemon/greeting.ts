@@ -64,7 +64,13 @@ export interface DaemonStatus {
   /** Calls that somebody waits for. */
   readonly calls: number;
   /** Open questions of runs that must not be repeated: a stop ends them. Daemons of other versions do not say. */
-  readonly questions?: readonly { readonly taskId: string; readonly tool: string; readonly message: string }[];
+  readonly questions?: readonly {
+    readonly taskId: string;
+    readonly tool: string;
+    readonly message: string;
+    /** The end of its time; absent where it has none, and in daemons of other versions. */
+    readonly until?: number;
+  }[];
   /** How long it lets work go on that must not be run twice. */
   readonly graceSeconds: number;
   /** The servers that stand behind it; absent where it has none. */

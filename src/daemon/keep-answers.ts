@@ -7,8 +7,8 @@ import { isObject, type Json } from "../wire/json.ts";
 import { LineSplitter } from "../wire/lines.ts";
 import { readMessage } from "../wire/message.ts";
 import { toEnvelope } from "../wire/request-envelope.ts";
-import { legacyRevisions, modernRevision } from "../wire/revisions.ts";
-import { type KeptAnswers, type Whose, writeAnswers } from "./carry/kept-answers.ts";
+import { legacyRevisions, modernRevision, tasksExtension } from "../wire/revisions.ts";
+import { type KeptAnswers, modernWithTasks, type Whose, writeAnswers } from "./carry/kept-answers.ts";
 
 export interface KeeperOptions {
   readonly home: Home;
@@ -20,6 +20,11 @@ export interface KeeperOptions {
 }
 
 const lists = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
+/** Clients of 2026-07-28 that take tasks are listed other follow-up tools. */
+const modernKinds = [
+  [modernRevision, {}],
+  [modernWithTasks, { extensions: { [tasksExtension]: {} } }],
+] as const;
 const clientInfo = { name: "meanwhile", version: "1" };
 /** A daemon that is too busy to answer itself keeps nothing this time. */
 const answerLimitMs = 20_000;
@@ -58,10 +63,10 @@ export class AnswerKeeper {
             ...lists.map((method) => [method, {}] as const),
           ]);
         }
-        const _meta = toEnvelope(clientInfo, {});
-        answers[modernRevision] = await this.#ask(
-          ["server/discover", ...lists].map((method) => [method, { _meta }] as const),
-        );
+        for (const [key, capabilities] of modernKinds) {
+          const _meta = toEnvelope(clientInfo, capabilities);
+          answers[key] = await this.#ask(["server/discover", ...lists].map((method) => [method, { _meta }] as const));
+        }
         // A home that was moved away is not made anew.
         if (!this.#isOutdated && existsSync(home.folder)) writeAnswers(home, whose, answers);
       }

@@ -1,12 +1,12 @@
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, lstatSync, realpathSync } from "node:fs";
 import path from "node:path";
 import type { Clock } from "../clock.ts";
-import { isOutOfDescriptors, outOfDescriptors } from "../errors.ts";
+import { isOutOfDescriptors, messageOf, outOfDescriptors } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Home } from "../paths.ts";
 import { type OwnSocket, system } from "../system/system.ts";
 import type { Broker } from "./broker.ts";
-import { type DaemonRecord, lockFile, readRecord, removeRecord, writeRecord } from "./record.ts";
+import { type DaemonRecord, drainName, lockFile, readRecord, removeRecord, writeRecord } from "./record.ts";
 
 export interface Lock {
   release(): void;
@@ -23,6 +23,8 @@ export interface LifecycleOptions {
   readonly idleMs: number;
   /** Whether tasks of this project are alive, for whomever. */
   readonly hasLiveTasks: () => Promise<boolean>;
+  /** Whether this daemon runs a call or a task right now. */
+  readonly isWorking?: () => boolean;
   /** A lock that ends with the process; undefined when another has it. */
   readonly takeLock: (file: string) => Lock | undefined;
   readonly clock: Clock;
@@ -30,6 +32,8 @@ export interface LifecycleOptions {
 }
 
 const lookMs = 1_000;
+
+const isFree = (file: string) => lstatSync(file, { throwIfNoEntry: false }) === undefined;
 
 /**
  * The life of one daemon. A lock makes it the only one of its key, whoever else starts; whatever it finds at its
@@ -39,10 +43,16 @@ export class Lifecycle {
   readonly #options: LifecycleOptions;
   readonly #left = Promise.withResolvers<{ readonly isNow: boolean }>();
   readonly #locks: Lock[];
-  /** Where it listens. */
+  /** The socket that proxies find by the key of this daemon. */
   readonly socket: string;
   readonly #ownSocket: OwnSocket;
+  /** The well-known socket of the bundled commands, which belongs to the daemon that was started last. */
+  readonly #packSocket: OwnSocket | undefined;
   readonly #questionsEnd = new AbortController();
+  readonly #graceEnd = new AbortController();
+  /** Resolves when a draining daemon can be found. */
+  #draining: Promise<void> = Promise.resolve();
+  #drainSocket: OwnSocket | undefined;
   #broker: Broker | undefined;
   #isReplaced = false;
   #isExhausted = false;
@@ -60,22 +70,36 @@ export class Lifecycle {
 
   private constructor(options: LifecycleOptions, lock: Lock) {
     this.#options = options;
-    // The well-known socket belongs to the first who comes: another version's daemon may still have it.
-    const { home, key, isPackAlone, takeLock } = options;
-    const known = isPackAlone && system.fitsSocket(home.packSocket) ? takeLock(lockFile(home, "mcp")) : undefined;
-    this.#locks = known === undefined ? [lock] : [lock, known];
-    const inHome = path.join(home.runFolder, `${key}.sock`);
-    this.socket = known === undefined ? system.placeSocket(inHome, readRecord(home, key)?.socket) : home.packSocket;
+    const { home, key, isPackAlone } = options;
+    this.#locks = [lock];
+    this.socket = system.placeSocket(path.join(home.runFolder, `${key}.sock`), readRecord(home, key)?.socket);
+    this.#ownSocket = system.ownSocket(this.socket);
     // The home itself may be a link: its user has named it.
-    this.#ownSocket = system.ownSocket(this.socket, known === undefined ? undefined : realpathSync(home.folder));
+    const isKnown = isPackAlone && system.fitsSocket(home.packSocket);
+    this.#packSocket = isKnown ? system.ownSocket(home.packSocket, realpathSync(home.folder)) : undefined;
   }
 
   /** Opens the door and says where it is. */
   async open(broker: Broker): Promise<void> {
     this.#broker = broker;
     await this.#ownSocket.open((name) => broker.listen(name));
+    await this.#takePackSocket();
     this.#writeRecord();
     this.#look();
+  }
+
+  /** Where clients that are no proxies connect: the well-known socket, while it belongs to this daemon. */
+  get clientSocket(): string {
+    return this.#packSocket?.isThere() === true ? this.#options.home.packSocket : this.socket;
+  }
+
+  /** Proxies do not need it, so that the daemon serves without it where something else is in its place. */
+  async #takePackSocket(): Promise<void> {
+    try {
+      await this.#packSocket?.open((name) => this.#broker?.listen(name) ?? Promise.resolve());
+    } catch (error) {
+      this.#options.log.warn(`the socket of the bundled commands was not opened: ${messageOf(error)}`);
+    }
   }
 
   /** Resolves when it is time to leave: nobody is to be let in any more, and the next daemon may start. */
@@ -86,12 +110,17 @@ export class Lifecycle {
   /** Leaves though nobody has told it to: the next daemon is needed at once. */
   makeWay(): void {
     this.#isReplaced = true;
-    this.leave(false, true);
+    void this.leave(false, true);
   }
 
   /** Aborted once no run may wait for a person any more. */
   get questionsEnd(): AbortSignal {
     return this.#questionsEnd.signal;
+  }
+
+  /** Aborted once no run has any time left, also when the grace period has begun. */
+  get graceEnd(): AbortSignal {
+    return this.#graceEnd.signal;
   }
 
   get isReplaced(): boolean {
@@ -100,19 +129,53 @@ export class Lifecycle {
 
   /**
    * Gives up socket, record and locks, so that another daemon can begin while this one ends its work. With
-   * `keepsQuestions` the runs that wait for a person may wait on, until it is told to leave without.
+   * `keepsQuestions` the runs that wait for a person may wait on, until it is told to leave without. A daemon that has
+   * work to end drains: it has a record and a socket of its own until `endDrain`. Resolves when these can be found.
    */
-  leave(isNow = false, keepsQuestions = false): void {
-    const { home, key, pid } = this.#options;
+  leave(isNow = false, keepsQuestions = false): Promise<void> {
+    const { home, key, pid, isWorking } = this.#options;
     if (!keepsQuestions) this.#questionsEnd.abort();
-    if (this.#hasLeft) return;
+    if (isNow) this.#graceEnd.abort();
+    if (this.#hasLeft) return this.#draining;
     this.#hasLeft = true;
     this.#cancelLook?.();
     this.#broker?.stopListening();
     this.#tidy(() => this.#ownSocket.remove());
+    // Only its own: a daemon that was started later has put another one there.
+    this.#tidy(() => this.#packSocket?.remove());
     this.#tidy(() => removeRecord(home, key, pid));
     for (const lock of this.#locks.splice(0)) lock.release();
+    if (!isNow && isWorking?.() === true) this.#draining = this.#drain();
     this.#left.resolve({ isNow });
+    return this.#draining;
+  }
+
+  /** Opens the socket of a draining daemon and writes its record, so that `daemon status` and `daemon stop` find it. */
+  async #drain(): Promise<void> {
+    const { home, key, pid, about, log } = this.#options;
+    const name = drainName(key, pid);
+    let socket = "";
+    try {
+      const file = system.placeSocket(path.join(home.runFolder, `${name}.sock`), this.socket);
+      this.#drainSocket = system.ownSocket(file);
+      await this.#drainSocket.open((at) => this.#broker?.listen(at, { isControlOnly: true }) ?? Promise.resolve());
+      socket = file;
+    } catch (error) {
+      log.warn(`the draining daemon has no socket, only SIGTERM stops it: ${messageOf(error)}`);
+    }
+    const start = system.ownStart();
+    this.#tidy(() =>
+      writeRecord(home, name, { ...about, pid, socket, isDraining: true, ...(start !== undefined && { start }) }),
+    );
+  }
+
+  /** Removes the record and the socket of a draining daemon. */
+  async endDrain(): Promise<void> {
+    await this.#draining;
+    const { home, key, pid } = this.#options;
+    this.#broker?.stopListening();
+    this.#tidy(() => this.#drainSocket?.remove());
+    this.#tidy(() => removeRecord(home, drainName(key, pid), pid));
   }
 
   /** Ends as in a crash: breaks all connections and frees the locks as the system would; socket and record stay. */
@@ -173,6 +236,8 @@ export class Lifecycle {
       this.makeWay();
       return false;
     }
+    // The daemon that was started last has ended, and has taken its socket away.
+    if (this.#packSocket !== undefined && isFree(home.packSocket)) await this.#takePackSocket();
     if (readRecord(home, key)?.pid !== pid) {
       log.warn("its record was taken away; it is written again");
       this.#writeRecord();
@@ -201,7 +266,7 @@ export class Lifecycle {
 
   #leaveBecause(why: string, isNow: boolean): false {
     this.#options.log.info(`the daemon leaves: ${why}`);
-    this.leave(isNow);
+    void this.leave(isNow);
     return false;
   }
 }

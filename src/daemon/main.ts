@@ -6,6 +6,7 @@ import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../comma
 import { currentRun } from "../command/running.ts";
 import { Exit, type ExitCode, messageOf } from "../errors.ts";
 import type { ProjectFlags } from "../project/project.ts";
+import { refreshLauncher } from "../setup/launcher/launcher-file.ts";
 import { onStop } from "../system/on-stop.ts";
 import { Daemon, type DaemonHost, type GuardedDaemon, takeStart, toReport } from "./daemon.ts";
 import { DoingFile } from "./doing.ts";
@@ -30,7 +31,15 @@ export async function run({
     const started = await Daemon.start({ flags, wantedKey, host: createHost() });
     if (started.kind === "ready") onStop(() => void started.daemon.stop());
     report(toReport(started));
-    if (started.kind === "ready") await started.daemon.ended;
+    if (started.kind === "ready") {
+      // The starter is told first: its client waits.
+      refreshLauncher(started.daemon.settings.home, process.env, {
+        file: process.execPath,
+        version: process.versions.node,
+        isWindows: process.platform === "win32",
+      });
+      await started.daemon.ended;
+    }
     return Exit.Ok;
   } catch (error) {
     report(`failed ${messageOf(error)}`);

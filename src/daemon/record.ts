@@ -3,10 +3,15 @@ import path from "node:path";
 import { isOutOfDescriptors } from "../errors.ts";
 import type { Home } from "../paths.ts";
 
-/** Where a daemon can be found: written by it once it listens, removed when it leaves. */
+/** Where a daemon can be found: written by it once it listens, removed when it ends. */
 export interface DaemonRecord {
   readonly pid: number;
+  /** Empty for a draining daemon whose socket could not be opened: only a signal reaches it. */
   readonly socket: string;
+  /** The daemon takes no new work and ends when its work has ended. Its record has the name of `drainName`. */
+  readonly isDraining?: true;
+  /** When the process of a draining daemon began, in the system's own words: process IDs are used again. */
+  readonly start?: string;
   /** Where others can see the socket, each side proves that it has read this. */
   readonly secret?: string;
   /** Names its project alone, whatever else is part of its key. */
@@ -23,6 +28,9 @@ export interface DaemonRecord {
   };
 }
 
+/** The name of the record and the socket of a draining daemon: the key itself belongs to the next daemon. */
+export const drainName = (key: string, pid: number): string => `${key}.${pid}`;
+
 const recordFile = (home: Home, key: string): string => path.join(home.runFolder, `${key}.json`);
 export const lockFile = (home: Home, key: string): string => path.join(home.runFolder, `${key}.lock`);
 
@@ -38,11 +46,11 @@ export function readRecord(home: Home, key: string): DaemonRecord | undefined {
   }
 }
 
-/** Every daemon this home has a record of, by key. */
+/** Every daemon this home has a record of, by key; draining ones by `drainName`. */
 export function readRecords(home: Home): ReadonlyMap<string, DaemonRecord> {
   const records = new Map<string, DaemonRecord>();
   for (const name of namesIn(home.runFolder)) {
-    const key = /^(\w[\w-]*)\.json$/.exec(name)?.[1];
+    const key = /^(\w[\w-]*(?:\.\d+)?)\.json$/.exec(name)?.[1];
     const record = key === undefined ? undefined : readRecord(home, key);
     if (key !== undefined && record !== undefined) records.set(key, record);
   }

@@ -70,7 +70,7 @@ describe("a front and its daemon come to one key", () => {
 
   test("a config file in JSON makes a project, and each text of it another daemon", async () => {
     const file = "p/meanwhile.config.json";
-    const folder = writeFiles(temporaryFolder(), { "p/c/x": "", "q/x": "" });
+    const folder = writeFiles(temporaryFolder(), { "p/c/x": "", "p/d/x": "", "q/x": "" });
     symlinkSync(path.join(folder, "p"), path.join(folder, "linked"));
     const keys = await keysOf(folder, [
       { files: { [file]: '{"commands":["c"],"bundled":false}' } },

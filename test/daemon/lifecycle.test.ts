@@ -1,7 +1,8 @@
+import { once } from "node:events";
 import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createConnection, createServer, type Socket } from "node:net";
 import path from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { Broker } from "../../src/daemon/broker.ts";
 import { Lifecycle, type LifecycleOptions } from "../../src/daemon/lifecycle.ts";
 import { silentLog } from "../../src/log.ts";
@@ -71,12 +72,12 @@ async function open(options: Partial<LifecycleOptions> = {}): Promise<Opened> {
   return { lifecycle, broker, clock, home, isLeft: () => left, pass, connect };
 }
 
-const createBroker = () =>
+const createBroker = (key = "k") =>
   new Broker({
-    key: "k",
+    key,
     env: () => [],
     onConnection: () => new Promise(() => undefined),
-    status: () => plainStatus,
+    status: () => ({ ...plainStatus, cwd: key }),
     onStop: () => undefined,
     log: silentLog,
   });
@@ -195,15 +196,69 @@ test("of two daemons with one key the second does not begin, until the first has
   for (const lifecycle of [next, other]) lifecycle?.leave();
 });
 
-test("the well-known socket belongs to the first of several versions; the others have one of their own", () => {
-  const { begun, home } = begin({ isPackAlone: true });
-  const [first, second] = [begun(), begun({ key: "l" })];
-  expect(first?.socket).toBe(path.join(home.folder, "mcp.sock"));
-  expect(second?.socket).toBe(path.join(home.runFolder, "l.sock"));
-  first?.leave();
-  const third = begun({ key: "m" });
-  expect(third?.socket).toBe(path.join(home.folder, "mcp.sock"));
-  for (const lifecycle of [second, third]) lifecycle?.leave();
+describe("the socket of the bundled commands", () => {
+  /** Daemons of different versions in one home, in the order in which they start. */
+  async function versions(...keys: readonly string[]) {
+    const { clock, home, begun } = begin({ isPackAlone: true });
+    const opened: { key: string; lifecycle: Lifecycle; broker: Broker }[] = [];
+    for (const key of keys) {
+      const broker = createBroker(key);
+      const lifecycle = begun({ key }) as Lifecycle;
+      await lifecycle.open(broker);
+      onTestFinished(() => {
+        lifecycle.leave();
+        return broker.closeAll();
+      });
+      opened.push({ key, lifecycle, broker });
+    }
+    const ask = async () => {
+      const reply = once(connectTo(home.packSocket).setEncoding("utf8"), "data");
+      return (JSON.parse(((await reply) as [string])[0]) as { cwd: string }).cwd;
+    };
+    return { clock, home, opened, ask };
+  }
+  const connectTo = (file: string) => {
+    const socket = createConnection(file);
+    socket.write('{"meanwhile":"status"}\n');
+    return socket;
+  };
+
+  test("belongs to the newest daemon; each is found by its own", async () => {
+    const { home, opened, ask } = await versions("old", "new");
+    expect(opened.map(({ lifecycle }) => lifecycle.socket)).toEqual(
+      ["old", "new"].map((key) => path.join(home.runFolder, `${key}.sock`)),
+    );
+    expect(opened.map(({ lifecycle }) => lifecycle.clientSocket)).toEqual([
+      path.join(home.runFolder, "old.sock"),
+      home.packSocket,
+    ]);
+    expect(await ask()).toBe("new");
+  });
+
+  test("stays with the newest daemon when an older one stops, and the older one does not stop for it", async () => {
+    const { clock, opened, ask } = await versions("old", "new");
+    const [old] = opened;
+    let isLeft = false;
+    void old?.lifecycle.left.then(() => (isLeft = true));
+    for (let second = 0; second < 3; second++) {
+      clock.advance(1_000);
+      await turns();
+    }
+    expect(isLeft, "its own socket is there").toBe(false);
+    old?.lifecycle.leave();
+    expect(await ask()).toBe("new");
+  });
+
+  test("is opened again by the older daemon when the newest one has stopped", async () => {
+    const { clock, home, opened, ask } = await versions("old", "new");
+    opened[1]?.lifecycle.leave();
+    expect(existsSync(home.packSocket)).toBe(false);
+    clock.advance(1_000);
+    await waitFor(() => existsSync(home.packSocket));
+    expect(await ask()).toBe("old");
+    opened[0]?.lifecycle.leave();
+    expect(existsSync(home.packSocket)).toBe(false);
+  });
 });
 
 test("its socket and folder are its user's alone", async () => {

@@ -1,5 +1,6 @@
 import { formatDuration, sleep, systemClock } from "../../clock.ts";
 import { atAddress } from "../../daemon/front.ts";
+import type { DaemonStatus } from "../../daemon/greeting.ts";
 import { stopDaemon } from "../../daemon/reach/ask-daemon.ts";
 import { reachStatus } from "../../daemon/reach/connect.ts";
 import { refuseUnwritable } from "../../daemon/reach/start.ts";
@@ -10,6 +11,7 @@ import { thisProgram } from "../../program/program.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import { system } from "../../system/system.ts";
 import { isLoadedBefore } from "../own/loaded-before.ts";
+import { describeQuestions, questionText } from "../screens/question-list.ts";
 import { askInTerminal, clean, type Terminal } from "../terminal.ts";
 import type { TypedVerb } from "../verb.ts";
 import {
@@ -65,6 +67,7 @@ async function status(context: DaemonCall): Promise<ExitCode> {
   const described = daemons.map((daemon) => ({ ...daemon, isThisProject: isOwn(daemon, own, context) }));
   const toJson = ({ key: _key, record, ...daemon }: (typeof described)[number]) => ({
     ...daemon,
+    isDraining: record.isDraining === true,
     folder: record.folder,
     wraps: record.wraps,
     flags: record.flags,
@@ -80,14 +83,17 @@ function describe(daemon: FoundDaemon & { isThisProject: boolean }, terminal: Te
   const { bold, dim, green, red } = terminal.colors;
   const whose = daemon.isThisProject ? "  this project's" : "";
   if (daemon.kind === "refused") return `${red("●")} ${clean(daemon.why)}${whose}\n`;
+  if (daemon.kind === "unreachable")
+    return `● ${bold(`Daemon ${daemon.pid}`)}  drains, and has no socket; ${thisProgram.name} daemon stop ${daemon.pid} ends it${whose}\n`;
   if (daemon.kind === "silent") {
     const why = daemon.blocked === undefined ? "" : `, ${clean(daemon.blocked)}`;
     return `${red("●")} ${bold(`Daemon ${daemon.pid}`)}  does not answer${why}; ${thisProgram.name} daemon stop --now ends it${whose}\n`;
   }
   const count = (number: number, word: string) => `${number} ${word}${number === 1 ? "" : "s"}`;
+  const isDraining = daemon.record.isDraining === true;
   const rows = [
     ...servedBy(daemon),
-    ["socket", daemon.socket],
+    ...(isDraining ? [] : [["socket", daemon.socket]]),
     ...(daemon.record.folder === undefined
       ? []
       : [["started", [daemon.record.folder, startOf(daemon.record)].filter(Boolean).join("  ")]]),
@@ -95,10 +101,21 @@ function describe(daemon: FoundDaemon & { isThisProject: boolean }, terminal: Te
       "serves",
       `${count(daemon.connections, "client")}, runs ${daemon.calls > 0 ? `${count(daemon.calls, "call")} and ` : ""}${count(daemon.running, "task")}`,
     ],
+    ...(isDraining ? drainRows(questionsOf(daemon)) : []),
   ];
-  const mark = daemon.isThisProject ? green("●") : "●";
-  const heading = `${mark} ${bold(`Daemon ${daemon.pid}`)}  ${daemon.version}, up ${formatDuration(systemClock.now() - daemon.startedAt)}`;
+  const mark = daemon.isThisProject && !isDraining ? green("●") : "●";
+  const heading = `${mark} ${bold(`Daemon ${daemon.pid}`)}  ${daemon.version}, up ${formatDuration(systemClock.now() - daemon.startedAt)}${isDraining ? ", drains" : ""}`;
   return `${heading}${whose}\n${rows.map(([name = "", text = ""]) => `    ${dim(name.padEnd(10))}${clean(text)}\n`).join("")}`;
+}
+
+/** What a draining daemon waits for. */
+function drainRows(questions: OpenQuestions): string[][] {
+  if (questions.length === 0) return [["drains", "takes no new work, and ends when its work has ended"]];
+  return [
+    ["drains", "takes no new work, and ends when it has the answer to:"],
+    ...questions.map((question) => ["", `${question.taskId.slice(0, 8)}  ${question.tool}  ${questionText(question)}`]),
+    ["answer", answerWords()],
+  ];
 }
 
 /** What it serves: commands, or somebody else's servers. */
@@ -112,10 +129,11 @@ function servedBy({ folders, configFile, upstreams = [], record }: Extract<Found
 }
 
 async function stop(context: DaemonCall): Promise<ExitCode> {
-  const { home, options, pid } = context;
+  const { home, options, pid, terminal } = context;
   if (options.all === true && pid !== undefined) throw new UsageError("`daemon stop` takes a pid or --all, not both.");
   const daemons = await findDaemons(home);
-  const chosen = options.all === true ? daemons : [chooseDaemon(context, daemons, await ownAddress(context))];
+  const own = await ownAddress(context);
+  const chosen = options.all === true ? daemons : [chooseDaemon(context, daemons, own)];
   const wanted = chosen.filter((daemon) => daemon !== undefined);
   if (wanted.length === 0) {
     const others =
@@ -125,11 +143,35 @@ async function stop(context: DaemonCall): Promise<ExitCode> {
     throw new CommandError(`No daemon of this project runs.${others}`);
   }
   if (!(await mayLoseQuestions(context, wanted))) return Exit.Cancelled;
-  for (const daemon of wanted) await (await tellToStop(context, daemon)).ended();
+  const agreed = tasksOf(wanted.flatMap(questionsOf));
+  // Other work may have begun while the person decided.
+  const now = agreed.size === 0 ? wanted : await findDaemons(home);
+  for (const { pid: wantedPid } of wanted) {
+    const daemon = now.find((other) => other.pid === wantedPid);
+    if (daemon === undefined) terminal.say(`${terminal.colors.green("✓")} Daemon ${wantedPid} has ended\n`);
+    else await (await tellToStop(context, daemon, { agreed })).ended();
+  }
+  const draining = daemons.filter((daemon) => daemon.record.isDraining === true && !wanted.includes(daemon));
+  if (pid === undefined)
+    for (const daemon of draining.filter((one) => isOwn(one, own, context))) terminal.say(describeDraining(daemon));
   return Exit.Ok;
 }
 
-const questionsOf = (daemon: FoundDaemon) => (daemon.kind === "well" ? (daemon.questions ?? []) : []);
+/** Names a draining daemon that a stop has left alone, and how to end it. */
+function describeDraining(daemon: FoundDaemon): string {
+  const count = tasksOf(questionsOf(daemon)).size;
+  const rest = count === 0 ? "" : `; ${count} task${count === 1 ? " waits" : "s wait"} for an answer`;
+  return `  Daemon ${daemon.pid} still drains${rest}. To end it: ${thisProgram.name} daemon stop ${daemon.pid}\n`;
+}
+
+const answerWords = () => `${thisProgram.name} tasks answer <task>`;
+
+type OpenQuestions = NonNullable<DaemonStatus["questions"]>;
+
+const questionsOf = (daemon: FoundDaemon): OpenQuestions => (daemon.kind === "well" ? (daemon.questions ?? []) : []);
+
+/** The tasks that ask; one may ask several questions. */
+const tasksOf = (questions: OpenQuestions) => new Set(questions.map(({ taskId }) => taskId));
 
 /**
  * True if nothing that must not run twice waits for a person, or a person at the terminal agrees to end it. Throws where
@@ -138,20 +180,20 @@ const questionsOf = (daemon: FoundDaemon) => (daemon.kind === "well" ? (daemon.q
 async function mayLoseQuestions({ terminal, options }: DaemonCall, daemons: readonly FoundDaemon[]): Promise<boolean> {
   const questions = options.now === true ? [] : daemons.flatMap(questionsOf);
   if (questions.length === 0) return true;
-  const tasks = `${questions.length} task${questions.length === 1 ? "" : "s"}`;
-  const [wait, end] = questions.length === 1 ? ["waits", "ends"] : ["wait", "end"];
-  const answerWords = `${thisProgram.name} tasks answer <task>`;
+  const count = tasksOf(questions).size;
+  const tasks = `${count} task${count === 1 ? "" : "s"}`;
+  const [wait, end] = count === 1 ? ["waits", "ends"] : ["wait", "end"];
   if (!terminal.canAsk) {
     const all = questions.map(({ tool, taskId, message }) => `${tool} (${taskId}) asks «${message}»`).join("; ");
     throw new CommandError(
-      `${tasks} ${wait} for an answer and must not run twice: ${all}. Answer with \`${answerWords}\`, or add --now: then ${questions.length === 1 ? "it" : "each"} ends as interrupted.`,
+      `${tasks} ${wait} for an answer and must not run twice: ${all}. Answer with \`${answerWords()}\`, or add --now: then ${count === 1 ? "it" : "each"} ends as interrupted.`,
     );
   }
   terminal.say(`${terminal.colors.yellow("!")} ${tasks} ${wait} for an answer, and must not run twice:\n`);
-  terminal.say(describeQuestions(questions));
-  terminal.say(`  To answer: ${answerWords}\n`);
+  terminal.say(describeQuestions(questions, terminal));
+  terminal.say(`  To answer: ${answerWords()}\n`);
   const keep = "keep the daemon running";
-  const stopAll = `stop it: ${questions.length === 1 ? "the task" : `the ${tasks}`} ${end} as interrupted`;
+  const stopAll = `stop it: ${count === 1 ? "the task" : `the ${tasks}`} ${end} as interrupted`;
   const schema = {
     type: "object",
     properties: { stop: { enum: [keep, stopAll], default: keep } },
@@ -165,36 +207,31 @@ async function mayLoseQuestions({ terminal, options }: DaemonCall, daemons: read
   return isMeant;
 }
 
-/** One line for each question, no wider than a screen where its parts are short. */
-function describeQuestions(questions: ReturnType<typeof questionsOf>): string {
-  return questions
-    .map(({ tool, taskId, message }) => `    ${taskId.slice(0, 8)}  ${clean(tool)}  «${clean(message)}»\n`)
-    .join("");
-}
-
 /**
  * Tells a daemon to stop; when this resolves, the next one may start. `ended` waits until the process is gone, and says
- * so. With `keepsQuestions` it does not wait for a daemon that has open questions, and lists them.
+ * so. With `keepsQuestions` it does not wait for a daemon that has open questions, and lists them. `agreed` are the tasks
+ * whose questions a person has agreed to end.
  */
 async function tellToStop(
-  { home, options, terminal, context }: DaemonCall,
+  context: DaemonCall,
   daemon: FoundDaemon,
-  { keepsQuestions = false } = {},
+  { keepsQuestions = false, agreed = new Set() }: { keepsQuestions?: boolean; agreed?: ReadonlySet<string> } = {},
 ): Promise<{ ended(): Promise<void> }> {
+  const { home, options, terminal } = context;
   if (daemon.kind === "refused") throw new CommandError(daemon.why);
   const { pid, key } = daemon;
+  if (daemon.kind === "unreachable") return { ended: () => endBySignal(context, pid) };
   const questions = questionsOf(daemon);
-  // A person has agreed to end what waits for an answer. If nothing else runs, nothing needs the grace period.
+  // Where nothing else runs, nothing needs the grace period.
   const isOnlyAsking =
-    !keepsQuestions &&
     daemon.kind === "well" &&
-    questions.length > 0 &&
-    questions.length >= daemon.running + daemon.calls;
+    agreed.size > 0 &&
+    [...tasksOf(questions)].filter((taskId) => agreed.has(taskId)).length >= daemon.running + daemon.calls;
   const isNow = options.now === true || isOnlyAsking;
   if (daemon.kind === "silent" && !isNow)
     throw new CommandError(`Daemon ${pid} does not answer; --now ends it all the same.`);
   // It listens and does not speak: what it was doing is found and taken up by the next one.
-  if (daemon.kind === "silent") context.kill(pid);
+  if (daemon.kind === "silent") context.context.kill(pid);
   const isKept = keepsQuestions && !isNow;
   const told = daemon.kind === "silent" ? undefined : await stopDaemon(home, key, { isNow, keepsQuestions: isKept });
   // Daemons of other versions do not say.
@@ -203,9 +240,14 @@ async function tellToStop(
     if (isKept && questions.length > 0) {
       told?.hangUp();
       terminal.say(`  Daemon ${pid} takes no new work, and ends when it has the answer to:\n`);
-      return terminal.say(describeQuestions(questions));
+      terminal.say(describeQuestions(questions, terminal));
+      return terminal.say(`  To answer: ${answerWords()}\n`);
     }
-    await waitForEnd(pid, { graceSeconds, home, terminal });
+    const hasEnded = await waitForEnd(pid, { graceSeconds, terminal });
+    // What it runs has asked something since.
+    if (!hasEnded && isKept)
+      return terminal.say(`  Daemon ${pid} takes no new work, and ends when its last question is answered\n`);
+    if (!hasEnded) throw new CommandError(`Daemon ${pid} was told to stop and still runs; see ${home.daemonLog}.`);
     const waiting = (await told?.left) ?? 0;
     const rest = waiting === 0 ? "" : `; ${waiting} task${waiting === 1 ? " waits" : "s wait"} for the next daemon`;
     const lost =
@@ -217,28 +259,39 @@ async function tellToStop(
   return { ended };
 }
 
+/** Stops a draining daemon that has no socket: SIGTERM gives its work the grace period, `--now` kills it. */
+async function endBySignal({ home, options, terminal, context }: DaemonCall, pid: number): Promise<void> {
+  if (options.now === true) context.kill(pid);
+  else system.askToEnd(pid);
+  const graceSeconds = options.now === true ? 0 : usualGraceSeconds;
+  if (!(await waitForEnd(pid, { graceSeconds, terminal })))
+    throw new CommandError(`Daemon ${pid} was told to stop and still runs; see ${home.daemonLog}.`);
+  terminal.say(`${terminal.colors.green("✓")} Daemon ${pid} has ended\n`);
+}
+
+/** False if it still runs well after its grace period. */
 async function waitForEnd(
   pid: number,
-  { graceSeconds, home, terminal }: { graceSeconds: number; home: Home; terminal: Terminal },
-): Promise<void> {
+  { graceSeconds, terminal }: { graceSeconds: number; terminal: Terminal },
+): Promise<boolean> {
   const begin = systemClock.monotonic();
   let isTold = false;
   while (system.isAlive(pid)) {
     const waitedMs = systemClock.monotonic() - begin;
-    if (waitedMs > graceSeconds * 1000 + stopLimitMs)
-      throw new CommandError(`Daemon ${pid} was told to stop and still runs; see ${home.daemonLog}.`);
+    if (waitedMs > graceSeconds * 1000 + stopLimitMs) return false;
     if (!isTold && waitedMs > patienceMs && graceSeconds > 0) {
       isTold = true;
       terminal.say(`  Daemon ${pid} runs what must not be run twice, for up to ${graceSeconds} s (graceSeconds)\n`);
     }
     await sleep(systemClock, lookMs);
   }
+  return true;
 }
 
 async function restart(context: DaemonCall): Promise<ExitCode> {
   const { home, terminal } = context;
   const own = await ownAddress(context);
-  const running = chooseDaemon(context, await findDaemons(home), own);
+  const running = servingOf(chooseDaemon(context, await findDaemons(home), own), context);
   // To start the first one is to run the project's code, which is for those who serve it.
   if (running === undefined && (own === undefined || !isLoadedBefore(context.context, context.flags)))
     throw new CommandError(
@@ -254,6 +307,15 @@ async function restart(context: DaemonCall): Promise<ExitCode> {
   terminal.say(`${terminal.colors.green("✓")} Daemon ${started.pid} serves ${started.folders.map(clean).join(", ")}\n`);
   await told?.ended();
   return Exit.Ok;
+}
+
+/** The daemon to restart: a draining one was restarted or stopped already, and is refused where its pid was typed. */
+function servingOf(daemon: FoundDaemon | undefined, { pid }: DaemonCall): FoundDaemon | undefined {
+  if (daemon?.record.isDraining !== true) return daemon;
+  if (pid === undefined) return undefined;
+  throw new CommandError(
+    `Daemon ${pid} takes no new work already; \`${thisProgram.name} daemon restart\` without its pid starts the next one, \`${thisProgram.name} daemon stop ${pid}\` ends it.`,
+  );
 }
 
 /** What it wraps was said to its clients alone: each starts the next one when it has something to say. */

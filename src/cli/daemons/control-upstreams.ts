@@ -45,7 +45,7 @@ interface Surroundings {
 /** Those of every running daemon of this home, then those of this project that none has. */
 async function findUpstreams(home: Home, settings: Settings): Promise<FoundUpstream[]> {
   const running = (await findDaemons(home)).flatMap((daemon): FoundUpstream[] =>
-    daemon.kind !== "well"
+    daemon.kind !== "well" || daemon.record.isDraining === true
       ? []
       : (daemon.upstreams ?? []).map((one) => ({
           ...one,

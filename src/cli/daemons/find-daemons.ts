@@ -1,3 +1,5 @@
+import { rmSync } from "node:fs";
+import path from "node:path";
 import { systemClock } from "../../clock.ts";
 import { whatBlocks } from "../../daemon/doing.ts";
 import { addressOf } from "../../daemon/front.ts";
@@ -18,6 +20,8 @@ import type { TypedVerb } from "../verb.ts";
 export type FoundDaemon = { readonly key: string; readonly pid: number; readonly record: DaemonRecord } & (
   | ({ readonly kind: "well" } & DaemonStatus)
   | { readonly kind: "silent"; readonly blocked: string | undefined }
+  /** A draining daemon without a socket. */
+  | { readonly kind: "unreachable" }
   | { readonly kind: "refused"; readonly why: string }
 );
 
@@ -26,20 +30,38 @@ export async function findDaemons(home: Home): Promise<readonly FoundDaemon[]> {
   const found: FoundDaemon[] = [];
   for (const [key, record] of recordsOf(home)) {
     const { pid } = record;
+    if (record.socket === "") {
+      if (isStillProcess(record)) found.push({ kind: "unreachable", key, pid, record });
+      else removeRecord(home, key, pid);
+      continue;
+    }
     try {
       const reply = await askDaemon(home, key, { meanwhile: "status" });
       if (reply === "silent")
         found.push({ kind: "silent", key, pid, record, blocked: whatBlocks(home, key, pid, systemClock.now()) });
       else if (reply?.meanwhile === "status") {
         const { meanwhile: _word, ...told } = reply;
-        found.push({ kind: "well", key, record, ...told });
-      } else if (!system.isAlive(pid)) removeRecord(home, key, pid);
+        // The socket that a draining daemon had before belongs to the next one.
+        const { socket } = record.isDraining === true ? record : told;
+        found.push({ kind: "well", key, record, ...told, socket });
+      } else if (!system.isAlive(pid)) removeDead(home, key, record);
     } catch (error) {
       if (!(error instanceof DaemonUnreachable)) throw error;
       found.push({ kind: "refused", key, pid, record, why: error.message });
     }
   }
   return found;
+}
+
+/** False where the process has ended, also where another process has its ID by now. */
+function isStillProcess({ pid, start }: DaemonRecord): boolean {
+  return system.isAlive(pid) && start !== undefined && system.beganAt(pid, start) !== false;
+}
+
+/** Nobody follows a draining daemon at its socket, so a killed one leaves the file behind. */
+function removeDead(home: Home, key: string, { pid, socket, isDraining }: DaemonRecord): void {
+  removeRecord(home, key, pid);
+  if (isDraining === true && path.dirname(socket) === home.runFolder) rmSync(socket, { force: true });
 }
 
 function recordsOf(home: Home): ReturnType<typeof readRecords> {
@@ -84,7 +106,7 @@ export function isOwn(
 
 /**
  * The daemon that is meant: the one that was named, or that `serve` would use here and now, or else the only one of
- * this project.
+ * this project. Draining daemons count where no other daemon of this project runs.
  */
 export function chooseDaemon(
   typed: Pick<TypedVerb, "flags" | "context"> & { readonly pid: number | undefined },
@@ -100,7 +122,9 @@ export function chooseDaemon(
       );
     return named;
   }
-  const candidates = daemons.filter((daemon) => isOwn(daemon, own, typed));
+  const all = daemons.filter((daemon) => isOwn(daemon, own, typed));
+  const serving = all.filter(({ record }) => record.isDraining !== true);
+  const candidates = serving.length > 0 ? serving : all;
   const exact = candidates.find(({ key }) => key === own?.key);
   if (exact !== undefined || candidates.length < 2) return exact ?? candidates[0];
   const named = candidates.map((daemon) => `${daemon.pid} (${startOf(daemon.record) || "no flags"})`).join(", ");

@@ -3,6 +3,7 @@ import path from "node:path";
 import { type Home, writePrivately } from "../../paths.ts";
 import { system } from "../../system/system.ts";
 import { fieldsOf, isObject } from "../../wire/json.ts";
+import { modernRevision } from "../../wire/revisions.ts";
 
 /**
  * What a daemon answers to every client of a revision alike: its greeting and its lists. It leaves them behind in a
@@ -11,6 +12,9 @@ import { fieldsOf, isObject } from "../../wire/json.ts";
  * The first line says whose they are and where each one is; every other line is the text of one result.
  */
 export type KeptAnswers = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+/** In place of the revision, for clients of 2026-07-28 that declare the tasks extension. */
+export const modernWithTasks = `${modernRevision} with tasks`;
 
 /**
  * Named apart from its answers, so that those of another version, or under another key, are never taken for its own.

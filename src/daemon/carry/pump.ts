@@ -17,6 +17,8 @@ export interface PumpOptions {
   readonly reach: () => Promise<Socket>;
   /** A session goes on without a daemon, for now. */
   readonly onUnreachable: (error: Error) => void;
+  /** The daemon has something to say to whoever runs this proxy. Default: it is dropped. */
+  readonly onNotice?: (text: string) => void;
 }
 
 const newline = Buffer.of(0x0a);
@@ -138,7 +140,7 @@ export class Pump {
     if (socket?.writable === true) this.#takenBytes = this.#sentBytes;
   }
 
-  #send(line: Buffer): void {
+  #send(line: Buffer, arrivedAt = systemClock.monotonic()): void {
     if (this.#socket === undefined) {
       const stoodIn = this.#standIn?.answer(line);
       if (stoodIn !== undefined) {
@@ -146,14 +148,14 @@ export class Pump {
         return;
       }
       if (isRequest(line)) this.#onAsked();
-      this.#waiting.push({ line, arrivedAt: systemClock.monotonic() });
+      this.#waiting.push({ line, arrivedAt });
       // Who waits for room in its first daemon reads on, and so notices that its client has gone.
       if (this.#wasConnected || this.#waiting.length > maxWaiting) this.#options.input.pause();
       void this.#reach();
       return;
     }
     this.#sentBytes += line.length + 1;
-    this.#session.sent(line, this.#sentBytes);
+    this.#session.sent(line, this.#sentBytes, arrivedAt);
     this.#socket.write(line);
     if (!this.#socket.write(newline)) this.#options.input.pause();
   }
@@ -261,13 +263,13 @@ export class Pump {
 
   /** Tells a new daemon how the session began, and all that waits for an answer. */
   #catchUp(socket: Socket): void {
-    for (const line of this.#session.replay()) this.#sendToDaemon(socket, line);
+    for (const line of this.#session.replay(systemClock.monotonic())) this.#sendToDaemon(socket, line);
     if (this.#isMoving) for (const message of this.#session.listsChanged()) this.#answer(message);
     this.#isMoving = false;
     for (const { line, arrivedAt } of this.#waiting.splice(0)) {
       const waited = toWaitedLine(systemClock.monotonic() - arrivedAt);
       if (waited !== undefined) this.#sendToDaemon(socket, waited);
-      this.#send(line);
+      this.#send(line, arrivedAt);
     }
   }
 
@@ -289,6 +291,7 @@ export class Pump {
     }
     if (this.#session.received(line)) this.#write(line);
     for (const message of this.#session.takeNews()) this.#answer(message);
+    for (const text of this.#session.takeNotices()) this.#options.onNotice?.(text);
     if (this.#hasInputEnded && !this.#session.isOwed) this.#socket?.end();
     this.#move();
   }

@@ -1,6 +1,8 @@
 import { RpcCode } from "../../errors.ts";
-import { parseLine } from "../../wire/lines.ts";
-import { metaKeys } from "../../wire/request-envelope.ts";
+import { fieldsOf } from "../../wire/json.ts";
+import { parseLine, toWaitedLine } from "../../wire/lines.ts";
+import { isRequestId, metaKeys, proxyNotice } from "../../wire/request-envelope.ts";
+import { tasksExtension } from "../../wire/revisions.ts";
 
 /**
  * What a front remembers of an MCP session, so that it can go on with another daemon: how it began (revisions before
@@ -13,6 +15,8 @@ interface Request {
   readonly line: Buffer;
   /** Where it ended in what this daemon was sent. */
   endByte: number;
+  /** When the client sent it, on the monotonic clock. */
+  readonly arrivedAt: number;
   /** Asked a second time already: what ends one daemon after another is not asked a third time. */
   isRepeated: boolean;
   /** A subscription that the client knows to stand. */
@@ -31,6 +35,7 @@ interface Message {
   readonly method?: string;
   readonly result?: unknown;
   readonly params?: {
+    readonly text?: unknown;
     readonly uri?: string;
     readonly requestId?: string | number;
     readonly _meta?: Readonly<Record<string, unknown>>;
@@ -61,7 +66,7 @@ const repeatable = new Set([
 /** The lists whose changes clients hear of. */
 const changeable: readonly string[] = ["tools", "prompts"];
 const lostCall =
-  "The daemon that ran this call has ended, so its outcome is not known. It is not run again by itself: check what it has done, then call again. What had become a task goes on: task_list shows it.";
+  "The daemon that ran this call has ended, so its outcome is not known. It is not run again by itself: check what it has done, then call again. What had become a task goes on: task_result or task_list shows it.";
 const lostRequest = "The daemon that was asked has ended before it answered; ask again.";
 const unheard = (why: string, isCall: boolean) =>
   `${isCall ? "The call was not run" : "Nobody was asked"}: no daemon could be reached. ${why} Mend that, then ${isCall ? "call" : "ask"} again.`;
@@ -76,6 +81,8 @@ export class Session {
   #initialized: Buffer | undefined;
   #logLevel: string | undefined;
   readonly #subscribed = new Map<string, string>();
+  /** The last request for the tools, of a client that takes tasks of 2026-07-28: its calls are answered as it was listed. */
+  #listed: string | undefined;
   #replays = 0;
   /** By method. */
   readonly #told = new Map<string, Told>();
@@ -84,14 +91,15 @@ export class Session {
   /** Lists of which the client has an older one. */
   readonly #outdated = new Set<string>();
   #news: object[] = [];
+  #notices: string[] = [];
 
   /** True while an answer is owed that can still come. A subscription that stands is answered when it ends. */
   get isOwed(): boolean {
     return [...this.#pending.values()].some(({ isAcknowledged }) => !isAcknowledged);
   }
 
-  /** The client said this, and it was handed on; it ended at this byte. */
-  sent(line: Buffer, endByte = 0): void {
+  /** The client sent this line at `arrivedAt`, and it was forwarded; it ended at this byte. */
+  sent(line: Buffer, endByte = 0, arrivedAt = 0): void {
     const message = parse(line);
     if (message?.method === undefined) {
       if (message?.id !== undefined) this.#asked.delete(message.id);
@@ -101,7 +109,7 @@ export class Session {
     const { id, method } = message;
     // What the daemon refuses as no request gets its one answer without an id.
     if (message.jsonrpc === "2.0" && isRequestId(id))
-      this.#pending.set(id, { id, method, line, endByte, isRepeated: false, isAcknowledged: false });
+      this.#pending.set(id, { id, method, line, endByte, arrivedAt, isRepeated: false, isAcknowledged: false });
     else if (method === "notifications/cancelled") this.#pending.delete(message.params?.requestId ?? "");
   }
 
@@ -112,11 +120,13 @@ export class Session {
     else if (method === "resources/subscribe" && params?.uri !== undefined)
       this.#subscribed.set(params.uri, line.toString("utf8"));
     else if (method === "resources/unsubscribe" && params?.uri !== undefined) this.#subscribed.delete(params.uri);
+    else if (method === "tools/list")
+      this.#listed = takesTasks(params ?? undefined) ? line.toString("utf8") : undefined;
   }
 
   /** The client asked this, and was answered in the daemon's place. */
   told(line: Buffer, method: string, result: string): void {
-    this.#remember({ method }, line);
+    this.#remember({ ...parse(line), method }, line);
     if (changeable.some((list) => method === `${list}/list`))
       this.#told.set(method, { line: line.toString("utf8"), result });
   }
@@ -128,12 +138,23 @@ export class Session {
     return news;
   }
 
+  /** What the daemon has said since the last call to whoever runs this proxy. */
+  takeNotices(): string[] {
+    const notices = this.#notices;
+    this.#notices = [];
+    return notices;
+  }
+
   /** The daemon said this; false when it is not for the client. */
   received(line: Buffer): boolean {
     const message = parse(line);
     if (message === undefined) return true;
     const { id, method } = message;
     if (method === "notifications/subscriptions/acknowledged") return this.#acknowledge(message);
+    if (method === proxyNotice) {
+      this.#notices.push(String(message.params?.text));
+      return false;
+    }
     if (id === undefined) return true;
     if (method !== undefined) {
       this.#asked.add(id);
@@ -209,8 +230,11 @@ export class Session {
     return standing.flatMap((request) => lists.flatMap((list) => changesFor(request, list)));
   }
 
-  /** What a new daemon has to hear before anything else: how the session began, then what still waits for an answer. */
-  replay(): readonly Buffer[] {
+  /**
+   * What a new daemon has to hear before anything else: how the session began, then what still waits for an answer, each
+   * request after a line with its age: its host's limit counts from when the client sent it.
+   */
+  replay(now = 0): readonly Buffer[] {
     const pending = [...this.#pending.values()];
     const isBegun = this.#initialize !== undefined && !pending.some(({ method }) => method === "initialize");
     const lines: Buffer[] = [];
@@ -222,8 +246,15 @@ export class Session {
       for (const line of this.#subscribed.values()) lines.push(this.#anew(line));
     }
     for (const [method, { line }] of this.#told) lines.push(this.#anew(line, method));
+    const isListAsked = this.#told.has("tools/list") || pending.some(({ method }) => method === "tools/list");
+    if (this.#listed !== undefined && !isListAsked) lines.push(this.#anew(this.#listed));
     let bytes = lines.reduce((sum, line) => sum + line.length + 1, 0);
     for (const request of pending) {
+      const waited = toWaitedLine(now - request.arrivedAt);
+      if (waited !== undefined) {
+        bytes += waited.length + 1;
+        lines.push(waited);
+      }
       bytes += request.line.length + 1;
       request.endByte = bytes;
       request.isRepeated = true;
@@ -251,12 +282,13 @@ function changesFor({ id, line }: Request, list: string): object[] {
     : [];
 }
 
-function toError(id: string | number, message: string): object {
-  return { id, error: { code: RpcCode.Internal, message } };
+function takesTasks(params: Message["params"]): boolean {
+  const capabilities = fieldsOf(params?._meta?.[metaKeys.clientCapabilities]);
+  return fieldsOf(capabilities.extensions)[tasksExtension] !== undefined;
 }
 
-function isRequestId(id: unknown): id is string | number {
-  return typeof id === "string" || Number.isSafeInteger(id);
+function toError(id: string | number, message: string): object {
+  return { id, error: { code: RpcCode.Internal, message } };
 }
 
 /** Lines that are not messages are the daemon's to refuse. */

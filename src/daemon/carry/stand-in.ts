@@ -1,8 +1,8 @@
 import { fieldsOf, isObject, type Json } from "../../wire/json.ts";
 import { parseLine } from "../../wire/lines.ts";
-import { metaKeys } from "../../wire/request-envelope.ts";
-import { legacyRevision, legacyRevisions, modernRevision } from "../../wire/revisions.ts";
-import type { FindAnswer } from "./kept-answers.ts";
+import { isRequestId, metaKeys } from "../../wire/request-envelope.ts";
+import { legacyRevision, legacyRevisions, modernRevision, tasksExtension } from "../../wire/revisions.ts";
+import { type FindAnswer, modernWithTasks } from "./kept-answers.ts";
 
 /** A request and the text of its result. */
 export interface StoodIn {
@@ -31,15 +31,12 @@ export class StandIn {
   answer(line: Buffer): StoodIn | undefined {
     const { jsonrpc, id, method, params = {} } = line.length > maxRequestBytes ? {} : fieldsOf(parseLine(line));
     if (id === undefined && typeof method === "string") return undefined;
-    const isRequest =
-      jsonrpc === "2.0" &&
-      typeof method === "string" &&
-      (typeof id === "string" || Number.isSafeInteger(id)) &&
-      isObject(params);
+    const isRequest = jsonrpc === "2.0" && typeof method === "string" && isRequestId(id) && isObject(params);
     const revision = isRequest ? this.#revisionOf(method, params) : null;
     // A probe decides nothing.
     if (method !== "server/discover" || revision === null) this.#revision ??= revision;
-    const result = revision === null ? undefined : this.#find(revision, method as string);
+    const kind = revision === modernRevision && takesTasks(params as Json) ? modernWithTasks : revision;
+    const result = kind === null ? undefined : this.#find(kind, method as string);
     return result === undefined ? undefined : { id: id as string | number, method: method as string, result };
   }
 
@@ -53,6 +50,10 @@ export class StandIn {
     if (this.#revision !== undefined && this.#revision !== modernRevision) return this.#revision;
     return isModernEnvelope(meta) ? modernRevision : null;
   }
+}
+
+function takesTasks({ _meta }: Json): boolean {
+  return fieldsOf(fieldsOf(fieldsOf(_meta)[metaKeys.clientCapabilities]).extensions)[tasksExtension] !== undefined;
 }
 
 function revisionOfHandshake({ protocolVersion, capabilities, clientInfo }: Json): string | null {

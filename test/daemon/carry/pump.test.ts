@@ -154,7 +154,7 @@ describe("before the first daemon is there", () => {
     await hears(1, 3);
     const { heard } = await daemon(1);
     expect(heard.find(({ method }) => method === "initialize")?.params).toEqual(hello);
-    expect(heard.map(({ method }) => method)).toEqual([
+    expect(heard.flatMap(({ method }) => method ?? [])).toEqual([
       "initialize",
       "tools/list",
       "notifications/initialized",
@@ -227,7 +227,7 @@ test("the client goes on with the next daemon: a call gets an error, a list is a
   await reply(2, { id: 2, result: {} });
   await answered(2);
   expect(answers).toHaveLength(2);
-  expect((await daemon(2)).heard.map(({ id }) => id)).toEqual([2]);
+  expect((await daemon(2)).heard.flatMap(({ id }) => id ?? [])).toEqual([2]);
 });
 
 test("what the client says while no daemon is there waits for the next, in its order", async () => {
@@ -294,6 +294,33 @@ test("what a daemon that leaves has not heard any more is asked of the next one,
   await hears(2, 2);
   await reply(2, { id: 2, result: { done: true } });
   expect(await answered(2)).toMatchObject({ result: { done: true } });
+});
+
+test("the next daemon is told how long ago the client sent a call that the daemon before it did not hear", async () => {
+  const sentAt = systemClock.monotonic();
+  const monotonic = vi.spyOn(systemClock, "monotonic").mockReturnValue(sentAt);
+  onTestFinished(() => monotonic.mockRestore());
+  const { say, hears, reply, daemon } = await openPump();
+  const leave = async (number: number) => {
+    await reply(number, { meanwhile: "bye", heardBytes: 0 });
+    (await daemon(number)).socket.end();
+  };
+  say({ id: 1, method: "tools/call" });
+  await hears(1, 1);
+  monotonic.mockReturnValue(sentAt + 5_000);
+  await leave(1);
+  await hears(2, 1);
+  monotonic.mockReturnValue(sentAt + 9_000);
+  await leave(2);
+  await hears(3, 1);
+  for (const [number, ms] of [
+    [2, 5_000],
+    [3, 9_000],
+  ] as const)
+    expect((await daemon(number)).heard).toMatchObject([
+      { meanwhile: "waited", ms },
+      { id: 1, method: "tools/call" },
+    ]);
 });
 
 test("a session that never had a daemon fails", async () => {

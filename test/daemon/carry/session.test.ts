@@ -52,6 +52,33 @@ describe("the next daemon hears", () => {
     expect(session.received(line({ id: ids[0], result: {} })), "a second answer is nobody's").toBe(true);
   });
 
+  test("how the tools were last listed to a client that takes tasks of 2026-07-28", () => {
+    const session = new Session();
+    const list = (id: number, extensions: object) => {
+      const capabilities = { "io.modelcontextprotocol/clientCapabilities": { extensions } };
+      session.sent(line({ id, method: "tools/list", params: { _meta: capabilities } }));
+      session.received(line({ id, result: {} }));
+    };
+    list(1, { "io.modelcontextprotocol/tasks": {} });
+    const [replayed, ...others] = read(session.replay());
+    expect([replayed?.method, others]).toEqual(["tools/list", []]);
+    expect(session.received(line({ id: replayed?.id, result: {} }))).toBe(false);
+    list(2, {});
+    expect(session.replay()).toEqual([]);
+  });
+
+  test("the age of each request, which counts as bytes that the daemon has to hear", () => {
+    const session = new Session();
+    session.sent(line({ id: 1, method: "tools/call" }), 100, 1_000);
+    expect(session.lost(0)).toEqual([]);
+    const replayed = session.replay(4_000);
+    expect(read(replayed)).toMatchObject([{ meanwhile: "waited", ms: 3_000 }, { id: 1 }]);
+    const bytes = replayed.reduce((sum, { length }) => sum + length + 1, 0);
+    expect(session.lost(bytes - 1), "its last byte was not heard").toEqual([]);
+    session.replay(4_000);
+    expect(session.lost(bytes)).toHaveLength(1);
+  });
+
   test("nothing of a session that has none: a client of 2026-07-28", () => {
     const session = new Session();
     session.sent(line({ id: 1, method: "tools/list" }));

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { modernWithTasks } from "../../../src/daemon/carry/kept-answers.ts";
 import { StandIn } from "../../../src/daemon/carry/stand-in.ts";
-import { legacyRevisions, modernRevision } from "../../../src/wire/revisions.ts";
+import { legacyRevisions, modernRevision, tasksExtension } from "../../../src/wire/revisions.ts";
 
 const clientInfo = { name: "client", version: "1" };
 const hello = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };
@@ -35,6 +36,12 @@ test("a session speaks the revision of its handshake; an unknown one ends in the
     "2025-11-25",
   ]);
   expect(answersTo(initialize({ ...hello, protocolVersion: modernRevision }))).toEqual(["2025-11-25"]);
+});
+
+test("a client of 2026-07-28 that takes tasks is answered as such clients were before", () => {
+  const capabilities = { extensions: { [tasksExtension]: {} } };
+  const _meta = { ...envelope, "io.modelcontextprotocol/clientCapabilities": capabilities };
+  expect(answersTo(list({ _meta }), list({ _meta: envelope }))).toEqual([modernWithTasks, modernRevision]);
 });
 
 test("a request of 2026-07-28 says so itself, and a probe decides nothing", () => {
