@@ -21,6 +21,7 @@ import {
   isTerminal,
   type LimitedQuestion,
   type NewTask,
+  openQuestions,
   type Task,
   type TaskOutcome,
   type TaskProgress,
@@ -99,9 +100,14 @@ export class MemoryStore implements TaskStore {
     return row === undefined ? undefined : copyOf(row);
   }
 
-  async countWaiting({ caller }: CallerScope, most: number): Promise<number> {
-    const isWaiting = ({ task }: MemoryRow) => task.caller === caller && task.status === "input_required";
-    return Math.min(most, [...this.#rows.values()].filter(isWaiting).length);
+  async countOpenQuestions({ caller }: CallerScope, most: number): Promise<number> {
+    const waiting = [...this.#rows.values()].filter(
+      ({ task }) => task.caller === caller && task.status === "input_required",
+    );
+    return Math.min(
+      most,
+      waiting.reduce((open, { task }) => open + openQuestions(task).length, 0),
+    );
   }
 
   async list(scope: CallerScope, filter: ListFilter): Promise<TaskPage> {

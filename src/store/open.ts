@@ -8,6 +8,7 @@ import { thisProgram } from "../program/program.ts";
 import { system } from "../system/system.ts";
 import type { SharedState } from "../task/shared-state.ts";
 import type { TaskStore } from "../task/store.ts";
+import { findThread } from "./lease-thread.ts";
 import { isPostgresUrl, parseAddress } from "./postgres/address.ts";
 import type { PostgresStore } from "./postgres/postgres-store.ts";
 
@@ -62,7 +63,8 @@ export async function openStore(store: string, options: StoreOptions = {}): Prom
     return postgres;
   }
   refuseOtherUrl(store);
-  const { SqliteStore } = await import("./sqlite/sqlite-store.ts");
+  const { leaseThread, SqliteStore } = await import("./sqlite/sqlite-store.ts");
+  findThread(leaseThread);
   const opened = new SqliteStore(store, clock, log, owner);
   if (!isPatient) opened.open();
   return opened;
@@ -72,16 +74,21 @@ async function openPostgres(
   url: string,
   { clock, log, besidePool }: { readonly clock: Clock; readonly log: Logger; readonly besidePool: number | undefined },
 ): Promise<PostgresStore> {
-  const { PostgresStore } = await loadPostgres(() => import("./postgres/postgres-store.ts"));
+  const { leaseThread, PostgresStore } = await loadPostgres(() => import("./postgres/postgres-store.ts"));
+  findThread(leaseThread);
   return new PostgresStore(url, clock, log, besidePool);
 }
 
 /** What speaks to PostgreSQL: its driver is there only where somebody has installed it. */
 export async function loadPostgres<T>(load: () => Promise<T>): Promise<T> {
-  const { missingDriver } = await import("./postgres/trouble.ts");
-  return await load().catch((error: unknown) => {
+  const [{ missingDriver }, { loadDriver }] = await Promise.all([
+    import("./postgres/trouble.ts"),
+    import("./postgres/driver.ts"),
+  ]);
+  await loadDriver().catch((error: unknown) => {
     throw isMissing(error, "pg") ? missingDriver() : error;
   });
+  return await load();
 }
 
 async function orClose(store: PostgresStore): Promise<void> {

@@ -6,7 +6,7 @@ import { ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { ClaimedTask, type ClaimedTaskOptions, earlierStep } from "./claimed-task.ts";
 import type { RunIsolated } from "./isolated/isolation.ts";
-import { KeptSteps, Runner, type RunnerOptions } from "./runner.ts";
+import { KeptSteps, type OpenQuestion, Runner, type RunnerOptions } from "./runner.ts";
 import type { Task, TaskRules } from "./task.ts";
 import { notLoaded, notRun, withSentence } from "./task-outcome.ts";
 
@@ -34,10 +34,12 @@ export interface QuestionAtRisk {
   readonly taskId: string;
   readonly tool: string;
   readonly message: string;
+  /** The end of its time; absent where it has none. */
+  readonly until?: number;
 }
 
-export function toAtRisk({ taskId, command }: Pick<Task, "taskId" | "command">, { message }: Question): QuestionAtRisk {
-  return { taskId, tool: command, message };
+export function toAtRisk({ taskId, command }: Pick<Task, "taskId" | "command">, open: OpenQuestion): QuestionAtRisk {
+  return { taskId, tool: command, ...open };
 }
 
 /** One run of a task that a worker has claimed. */
@@ -98,7 +100,12 @@ export class Attempt implements Door {
   }
 
   ask(question: Question, signal: AbortSignal): Promise<Answer> {
-    return this.#runner.waitFor(question, () => this.#record.ask(question, signal, () => this.#options.onWaiting?.()));
+    return this.#runner.waitFor(question, (onAsked) =>
+      this.#record.ask(question, signal, (until) => {
+        onAsked(until);
+        this.#options.onWaiting?.();
+      }),
+    );
   }
 
   async #execute(entry: CatalogEntry | undefined, mayBegin: Promise<unknown> | undefined): Promise<Outcome> {

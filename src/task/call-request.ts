@@ -7,7 +7,7 @@ import type { EndedCall } from "./ended-call.ts";
 import type { CreateRequest } from "./engine.ts";
 import type { ProgressUpdate } from "./progress.ts";
 import type { Task, TaskQuestion } from "./task.ts";
-import { isInterrupted } from "./transitions.ts";
+import { hasNeverStarted, isInterrupted } from "./transitions.ts";
 
 /** How far a run is in time; the client's view of it is made from both. */
 export interface Timing {
@@ -109,8 +109,12 @@ export function toCreation(request: CallRequest, reason: string): CreateRequest 
 }
 
 /** What a caller is told whose call runs although an equal one was interrupted. */
-export function interruptedNote({ taskId, createdAt }: Task, now: number): string {
-  return `This is a new run: an equal call, started ${secondsSince(createdAt, now)} s ago as the task ${taskId}, was interrupted, and its outcome is unknown.`;
+export function interruptedNote(task: Task, now: number): string {
+  const { taskId, createdAt } = task;
+  const seconds = secondsSince(createdAt, now);
+  return hasNeverStarted(task)
+    ? `This is a new run: an equal call of ${seconds} s ago, the task ${taskId}, was never started, because no worker had the values of its variables.`
+    : `This is a new run: an equal call, started ${seconds} s ago as the task ${taskId}, was interrupted, and its outcome is unknown.`;
 }
 
 /** What a caller is told who was attached to a run. */

@@ -1,9 +1,9 @@
-import { type Clock, nextTurn } from "../clock.ts";
+import { type Clock, nextTurn, within } from "../clock.ts";
 import type { Question } from "../command/context.ts";
 import type { Outcome } from "../command/outcome.ts";
 import { Cancelled, CommandError, isStoreError, ShuttingDown } from "../errors.ts";
 import type { Logger } from "../log.ts";
-import { AnswerDeadlines } from "./answer-deadline.ts";
+import { AnswerDeadline } from "./answer-deadline.ts";
 import { Bells, type CallEvent, handOutReasons, listenFor, Mailbox } from "./call-events.ts";
 import {
   type CallEnding,
@@ -41,11 +41,14 @@ export interface CallsOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly deferral?: DeferralRules | undefined;
+  /** See `EngineOptions`. */
+  readonly taskTtlMs?: number | undefined;
 }
 
 /** One call, and what was decided about it. */
 interface Decided {
   readonly request: CallRequest;
+  readonly deadline: AnswerDeadline;
   readonly decision: Inline;
   readonly outlook: Outlook;
 }
@@ -61,6 +64,10 @@ interface FollowTerms {
 
 /** How long a call that could not be converted to a task waits before it tries again. */
 const deferralRetryMs = 1_000;
+/** The answer of a run that was shorter is not kept waiting by another look for interrupted calls. */
+const lateNoteAfterMs = 1_000;
+/** How long an answer waits for that look. */
+const lateNoteMs = 250;
 
 /**
  * Answers calls: while the client waits where that is short, as a task where it is not. Stands above the engine, which
@@ -72,12 +79,11 @@ export class Calls {
   readonly #held = new Shares(callPlaces);
   readonly #long = new Bells();
   readonly #decisions: Decisions;
-  readonly #deadlines: AnswerDeadlines;
+  readonly #keepInlineMs: number;
 
   constructor(options: CallsOptions) {
     this.#options = options;
-    const { clock, log, deferral = defaultDeferral } = options;
-    this.#deadlines = new AnswerDeadlines({ clock, log, keepInlineMs: deferral.keepInlineMs });
+    this.#keepInlineMs = (options.deferral ?? defaultDeferral).keepInlineMs;
     this.#decisions = new Decisions(options.deferral);
     this.engine = options.engine;
   }
@@ -87,31 +93,36 @@ export class Calls {
     this.#refuseWhenLeaving();
     const { entry, input, caller, origin } = request;
     checkInputSize(input, caller);
+    const deadline = this.#deadlineOf(request);
     const outlook = this.#options.history.look(entry.toolName, entry.command, input, origin);
     return outlook instanceof Promise
-      ? this.#deadlines.beforeStart(outlook, request, (known) => this.#answer(request, known))
-      : this.#answer(request, outlook);
+      ? deadline.beforeStart(outlook, (known) => this.#answer(request, deadline, known))
+      : this.#answer(request, deadline, outlook);
   }
 
-  #answer(request: CallRequest, outlook: Outlook): CallEnding | Promise<CallEnding> {
+  #deadlineOf(request: CallRequest): AnswerDeadline {
+    const { clock, log } = this.#options;
+    return new AnswerDeadline(request, { clock, log, keepInlineMs: this.#keepInlineMs });
+  }
+
+  #answer(request: CallRequest, deadline: AnswerDeadline, outlook: Outlook): CallEnding | Promise<CallEnding> {
     const decision = this.#decisions.decide(request, outlook);
-    const guard = (ending: Promise<CallEnding>) => this.#deadlines.guard(ending, request, decision);
-    if (decision.kind === "now") return guard(this.#defer(request, decision, outlook));
+    if (decision.kind === "now") return deadline.guard(this.#defer({ request, deadline, decision, outlook }), decision);
     this.#refuseTooMany(request.caller);
+    const decided = { request, deadline, decision, outlook };
     const why = whyOnRecord(request, this.#options.worker);
-    if (why !== undefined) return guard(this.#runOnRecord(request, decision, why));
-    if (!this.#options.engine.mayHaveEqual(request)) return this.#run(request, decision, outlook);
-    return this.#deadlines.beforeStart(this.#options.engine.findEqual(request), request, (equal) =>
-      this.#joinOrRun(equal, { request, decision, outlook }),
-    );
+    if (why !== undefined) return deadline.guard(this.#runOnRecord(decided, why), decision);
+    if (!this.#options.engine.mayHaveEqual(request)) return this.#run(decided);
+    return deadline.beforeStart(this.#options.engine.findEqual(request), (equal) => this.#joinOrRun(equal, decided));
   }
 
-  async #defer(request: CallRequest, decision: Decision & { kind: "now" }, outlook: Outlook): Promise<CallEnding> {
+  async #defer(decided: Omit<Decided, "decision"> & { decision: Decision & { kind: "now" } }): Promise<CallEnding> {
     const { worker } = this.#options;
+    const { request, deadline, decision, outlook } = decided;
     const { client, delivered } = request;
     const made = Promise.withResolvers<void>();
     // A task that its client was not told of in time is cancelled before its run begins.
-    const mayBegin = () => (this.#deadlines.hasPassed(request) ? made.promise : undefined);
+    const mayBegin = () => (deadline.wasRefused ? made.promise : undefined);
     const creation = {
       ...toCreation(request, decision.reason),
       ttlMs: client.asked?.ttlMs,
@@ -126,7 +137,7 @@ export class Calls {
     try {
       const created = await createHere(this.#options, creation, outlook.isEndless);
       const { task, isJoined } = created;
-      await this.#cancelTakenBack(task, request, isJoined);
+      await this.#cancelTakenBack(task, decided, isJoined);
       return { kind: "deferred", as: decision.as, task, isJoined, note: this.#noteOn(created) };
     } finally {
       made.resolve();
@@ -134,31 +145,33 @@ export class Calls {
   }
 
   /** To be remembered, or run elsewhere, it is a task from the start, though it is answered like any call. */
-  async #runOnRecord(request: CallRequest, decision: Inline, reason: string): Promise<CallEnding> {
+  async #runOnRecord(decided: Decided, reason: string): Promise<CallEnding> {
+    const { request, deadline, decision } = decided;
     const created = await createOnRecord(this.#options, toCreation(request, reason));
+    deadline.noteStart();
     const { task, isJoined } = created;
-    await this.#cancelTakenBack(task, request, isJoined);
+    await this.#cancelTakenBack(task, decided, isJoined);
     return await this.#follow(task, request, decision, { isOwn: !isJoined, note: this.#noteOn(created) });
   }
 
   #joinOrRun({ live, interrupted }: EqualTasks, decided: Decided): CallEnding | Promise<CallEnding> {
     this.#refuseWhenLeaving();
     if (live === undefined) return this.#runAnew(interrupted, decided);
-    const { request, decision } = decided;
-    this.#deadlines.noteStart(request);
+    const { request, deadline, decision } = decided;
+    deadline.noteStart();
     const onInterrupted = (task: Task) => {
       this.engine.nameInterrupted(task);
       return this.#runAnew(task, decided);
     };
     const note = this.#joined(live, false);
     const followed = this.#follow(live, request, decision, { isOwn: false, note, onInterrupted });
-    return this.#deadlines.guard(followed, request, decision);
+    return deadline.guard(followed, decision);
   }
 
   /** Runs it and names the equal call that was interrupted, if there was one. */
-  #runAnew(interrupted: Task | undefined, { request, decision, outlook }: Decided): CallEnding | Promise<CallEnding> {
+  #runAnew(interrupted: Task | undefined, decided: Decided): CallEnding | Promise<CallEnding> {
     const note = interrupted === undefined ? undefined : interruptedNote(interrupted, this.engine.now());
-    return this.#run(request, note === undefined ? decision : { ...decision, note }, outlook);
+    return this.#run(note === undefined ? decided : { ...decided, decision: { ...decided.decision, note } });
   }
 
   /** The second part of a call that was answered with a question. */
@@ -169,13 +182,17 @@ export class Calls {
       engine.get(caller, taskId),
       history.look(entry.toolName, entry.command, input, origin),
     ] as const);
-    this.#deadlines.noteStart(request);
-    return await this.#deadlines.beforeStart(known, request, ([task, { p95Ms }]) =>
-      this.#followAgain(task, p95Ms, request),
-    );
+    const deadline = this.#deadlineOf(request);
+    deadline.noteStart();
+    return await deadline.beforeStart(known, ([task, { p95Ms }]) => this.#followAgain(task, p95Ms, request, deadline));
   }
 
-  #followAgain(task: Task, p95Ms: number | undefined, request: CallRequest): CallEnding | Promise<CallEnding> {
+  #followAgain(
+    task: Task,
+    p95Ms: number | undefined,
+    request: CallRequest,
+    deadline: AnswerDeadline,
+  ): CallEnding | Promise<CallEnding> {
     const decision = this.#decisions.decide(request, {
       p95Ms,
       estimateMs: task.estimateMs,
@@ -187,62 +204,58 @@ export class Calls {
       return { kind: "deferred", as: decision.as, task, isJoined: false, note: undefined };
     this.#refuseTooMany(request.caller);
     const inline = decision.kind === "now" ? nothingDeferred(decision.reason) : decision;
-    return this.#deadlines.guard(this.#follow(task, request, inline, { isOwn: true }), request, inline);
+    return deadline.guard(this.#follow(task, request, inline, { isOwn: true }), inline);
   }
 
   /** Runs it here, and hands it out when the client cannot wait any longer. */
-  #run(request: CallRequest, decision: Inline, outlook: Outlook): CallEnding | Promise<CallEnding> {
+  #run(decided: Decided): CallEnding | Promise<CallEnding> {
+    const { request, decision, outlook } = decided;
     const canAsk = (question: Question) =>
       request.whenAsked([question]) !== "handOut" || decision.deferAs !== undefined;
     const call = this.#options.worker.runCall(request, { outlook, canAsk });
     const { outcome } = call;
-    return outcome instanceof Promise
-      ? this.#runOn(call, outcome, request, decision)
-      : this.#endedAtOnce(call, outcome, request, decision);
+    return outcome instanceof Promise ? this.#runOn(call, outcome, decided) : this.#endedAtOnce(call, outcome, decided);
   }
 
   /** Most of what has to be awaited ends within a turn or two, and is held for nobody. */
-  #runOn(call: HeldCall, outcome: Promise<Outcome>, request: CallRequest, decision: Inline): Promise<CallEnding> {
+  #runOn(call: HeldCall, outcome: Promise<Outcome>, decided: Decided): Promise<CallEnding> {
     return new Promise((resolve, reject) => {
       let isYoung = true;
       outcome
         .then((ending) => {
-          if (isYoung) resolve(this.#endedAtOnce(call, ending, request, decision));
+          if (isYoung) resolve(this.#endedAtOnce(call, ending, decided));
           isYoung = false;
         })
         .catch(reject);
       inTwoTurns(() => {
-        if (isYoung) resolve(this.#hold(call, request, decision));
+        if (isYoung) resolve(this.#hold(call, decided));
         isYoung = false;
       });
     });
   }
 
-  #endedAtOnce(
-    call: HeldCall,
-    outcome: Outcome,
-    request: CallRequest,
-    decision: Inline,
-  ): CallEnding | Promise<CallEnding> {
-    if (!call.isUnrecorded || sizeOf(outcome) > longResultChars) return this.#hold(call, request, decision);
+  #endedAtOnce(call: HeldCall, outcome: Outcome, decided: Decided): CallEnding | Promise<CallEnding> {
+    if (!call.isUnrecorded || sizeOf(outcome) > longResultChars) return this.#hold(call, decided);
     call.remember(outcome);
-    return this.#toEnded({ outcome, note: decision.note });
+    return this.#toEnded({ outcome, note: decided.decision.note });
   }
 
-  #hold(call: HeldCall, request: CallRequest, decision: Inline): Promise<CallEnding> {
-    this.#deadlines.noteStart(request);
-    return this.#deadlines.guard(this.#holdUntilAnswered(call, request, decision), request, decision);
+  #hold(call: HeldCall, decided: Decided): Promise<CallEnding> {
+    const { deadline, decision } = decided;
+    deadline.noteStart();
+    return deadline.guard(this.#holdUntilAnswered(call, decided), decision);
   }
 
-  async #holdUntilAnswered(call: HeldCall, request: CallRequest, decision: Inline): Promise<CallEnding> {
+  async #holdUntilAnswered(call: HeldCall, decided: Decided): Promise<CallEnding> {
     const { worker, clock } = this.#options;
+    const { request, decision } = decided;
     const mail = new Mailbox();
     worker.holdCall(call, (event) => this.#long.pass(event, call, mail));
     void call.ended.then(this.#held.take(request.caller));
     void Promise.resolve(call.outcome).then(() => mail.put("ended"));
     const stopListening = listenFor(request, decision, { mail, worker, clock, timing: () => call.timing });
     try {
-      return await this.#untilAnswered(call, mail, request, decision);
+      return await this.#untilAnswered(call, mail, decided);
     } catch (error) {
       call.release();
       throw error;
@@ -251,13 +264,18 @@ export class Calls {
     }
   }
 
-  async #untilAnswered(call: HeldCall, mail: Mailbox, request: CallRequest, decision: Inline): Promise<CallEnding> {
+  async #untilAnswered(call: HeldCall, mail: Mailbox, decided: Decided): Promise<CallEnding> {
+    const { request, decision } = decided;
     let isCancelled = false;
     let cancelRetry = () => {};
     for (;;) {
       const event = await mail.next();
       cancelRetry();
-      if (event === "ended") return this.#ended(call, await call.outcome, request, decision);
+      if (event === "ended") {
+        const outcome = await call.outcome;
+        const note = decision.note ?? (await this.#findLateNote(call, outcome, request));
+        return this.#ended(call, outcome, request, note === undefined ? decision : { ...decision, note });
+      }
       isCancelled ||= event === "cancelled";
       if (event === "cancelled") call.stop(new Cancelled());
       // What its client wants no longer only has to end.
@@ -270,10 +288,21 @@ export class Calls {
         cancelRetry = this.#options.clock.after(deferralRetryMs, () => mail.put("late"));
       if (handedOut === undefined) continue;
       const task = await dismissUnanswerable(handedOut, request, this.#options.engine);
-      await this.#cancelTakenBack(task, request, false);
+      await this.#cancelTakenBack(task, decided, false);
       if (how === "park") return { kind: "asked", task };
       return this.#deferred(event, decision, task, { isOwn: true, note: decision.note });
     }
+  }
+
+  /**
+   * An equal call may have been interrupted whose worker was not known to be dead when this run began: that of another
+   * machine is when its lease has expired.
+   */
+  async #findLateNote(call: HeldCall, { ending }: Outcome, request: CallRequest): Promise<string | undefined> {
+    const { engine, clock } = this.#options;
+    if (ending === "cancelled" || call.timing.elapsedMs < lateNoteAfterMs) return undefined;
+    const task = await within(clock, lateNoteMs, engine.findLateInterrupted(request, call.taskId));
+    return task === undefined ? undefined : interruptedNote(task, engine.now());
   }
 
   /** What becomes of a call that asks; where its client is asked while it waits, that is done. */
@@ -306,20 +335,23 @@ export class Calls {
    * Cancels a task whose ID nobody has: its call was cancelled, or answered with an error, before the task was stored.
    * One with an idempotency key stays: the next call with the key gets it.
    */
-  async #cancelTakenBack(task: Task, request: CallRequest, isJoined: boolean): Promise<void> {
+  async #cancelTakenBack(
+    task: Task,
+    { request, deadline }: Pick<Decided, "request" | "deadline">,
+    isJoined: boolean,
+  ): Promise<void> {
     const { gone, isLost, caller, idempotencyKey } = request;
-    const isUntold = this.#deadlines.hasPassed(request) && !this.#deadlines.hasStarted(request);
-    const isUnwanted = (gone.aborted && !isLost()) || (isUntold && idempotencyKey === undefined);
+    const isUnwanted = (gone.aborted && !isLost()) || (deadline.wasRefused && idempotencyKey === undefined);
     if (isUnwanted && !isJoined) await this.#options.engine.cancel(caller, task.taskId, undelivered);
   }
 
   /** Undefined when it could not be handed out: then the client has to wait on. */
   async #handOut(call: HeldCall, request: CallRequest, reason: string): Promise<Task | undefined> {
-    const { worker, log } = this.#options;
+    const { worker, log, taskTtlMs } = this.#options;
     try {
       const task = await call.handOut({
         reason,
-        ttlMs: checkTtl(undefined, request.caller),
+        ttlMs: checkTtl(undefined, request.caller, taskTtlMs),
         rules: rulesOf(request.entry.command),
       });
       if (task !== undefined) worker.start();

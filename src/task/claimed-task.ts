@@ -121,8 +121,8 @@ export class ClaimedTask {
     this.#progress?.finish();
   }
 
-  /** Every question is on record before anybody sees it; `onAsked` is called then. */
-  ask(question: Question, signal: AbortSignal, onAsked: () => void): Promise<Answer> {
+  /** Every question is on record before anybody sees it; `onAsked` is called then with the end of its time. */
+  ask(question: Question, signal: AbortSignal, onAsked: (until: number | undefined) => void): Promise<Answer> {
     const { store, questionMs, limits = defaultLimits } = this.#options;
     this.#inputs ??= new Inputs(store, this.#claim, this.#task, {
       limitMs: questionLimitMs(this.#task, questionMs),

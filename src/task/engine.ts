@@ -20,6 +20,8 @@ import { Leaving } from "./leaving.ts";
 import { checkInputSize, checkTtl, defaultLimits, keptOf, type Limits, maxPageSize, taskLimitOf } from "./limits.ts";
 import { isRepeatable, rulesOf } from "./retry.ts";
 import { RoomQueue } from "./room-queue.ts";
+import type { SharedState } from "./shared-state.ts";
+import { lastProgress } from "./status-line.ts";
 import type { CallerScope, CreateOptions, FullStore, ListFilter, TaskPage, TaskStore } from "./store.ts";
 import {
   type EnvironmentMarks,
@@ -30,10 +32,12 @@ import {
   type Task,
   type TaskQuestion,
 } from "./task.ts";
-import { isInterrupted } from "./transitions.ts";
+import { hasNeverStarted, isInterrupted } from "./transitions.ts";
 
 export interface EngineOptions {
   readonly store: TaskStore;
+  /** What all servers on the store have in common. */
+  readonly shared?: Pick<SharedState, "useOnce"> | undefined;
   /** Who is told of tasks that nobody runs yet. Default: nobody, where the store itself tells them. */
   readonly dispatcher?: Pick<Dispatcher, "offer">;
   readonly history: History;
@@ -46,6 +50,8 @@ export interface EngineOptions {
   /** What this process has of the variables that the project's code reads. */
   readonly environment?: () => EnvironmentMarks;
   readonly limits?: Limits;
+  /** How long a result is kept whose client does not say, in milliseconds. Default: 24 hours. */
+  readonly taskTtlMs?: number | undefined;
   /** True for a worker on this machine whose process is certainly gone. Default: for none. */
   readonly isDead?: (worker: string) => boolean;
   /** Shared with the worker. */
@@ -108,7 +114,7 @@ export class Engine {
     this.#ended = ended;
     this.#leaving = leaving;
     this.#roomQueue = new RoomQueue(options.clock);
-    this.#interrupted = new InterruptedTasks(store, options.clock, options.project);
+    this.#interrupted = new InterruptedTasks({ ...options, interruptDead: () => this.#interruptDead() });
     this.#watched = {
       get: (scope, taskId) => this.#read(scope, taskId),
       onChange: (listener, taskId) => {
@@ -143,7 +149,7 @@ export class Engine {
   async create(request: CreateRequest, claim?: { worker: string; leaseMs: number }): Promise<CreatedTask> {
     const { store, limits = defaultLimits } = this.#options;
     const { entry, input, caller, origin = unknownOrigin } = request;
-    const ttlMs = checkTtl(request.ttlMs, caller);
+    const ttlMs = checkTtl(request.ttlMs, caller, this.#options.taskTtlMs);
     checkInputSize(input, caller);
     const refusal =
       request.isUnchecked === true
@@ -170,7 +176,7 @@ export class Engine {
       first.kind === "repeated" &&
       first.task.digest === digest &&
       isInterrupted(first.task) &&
-      isRepeatable(command)
+      (isRepeatable(command) || hasNeverStarted(first.task))
     ) {
       interrupted = first.task;
       await store.dropKey({ caller }, interrupted.taskId);
@@ -186,7 +192,7 @@ export class Engine {
     if (created.kind === "created" && claim === undefined) this.#options.dispatcher?.offer(ticketOf(created.task));
     failpoint("before-ack");
     const isJoined = created.kind !== "created";
-    if (interrupted !== undefined) this.#interrupted.name(interrupted);
+    if (interrupted !== undefined) this.nameInterrupted(interrupted);
     else if (!isJoined && this.joinsEqual(request)) interrupted = await this.#findInterrupted(caller, digest);
     return { task: created.task, isJoined, isRepeated: created.kind === "repeated", interrupted };
   }
@@ -251,12 +257,24 @@ export class Engine {
 
   /** The caller is told of this interrupted task. */
   nameInterrupted(task: Task): void {
-    this.#interrupted.name(task);
+    this.#interrupted
+      .name(task)
+      .catch((error: unknown) => this.#options.log.debug("an interrupted task may be named again", { error }));
   }
 
-  async #findInterrupted(caller: string, digest: string): Promise<Task | undefined> {
+  /** An interrupted equal call that was not known of when the run `ownId` began. Reads no tasks more than once a second. */
+  async findLateInterrupted(
+    request: Pick<CreateRequest, "entry" | "input" | "caller" | "origin" | "isNew">,
+    ownId: string | undefined,
+  ): Promise<Task | undefined> {
+    const { entry, input, caller, origin = unknownOrigin } = request;
+    if (!this.joinsEqual(request) || !this.#interrupted.mayHave(caller)) return undefined;
+    return await this.#findInterrupted(caller, digestOf(entry.toolName, input ?? {}, origin), ownId);
+  }
+
+  async #findInterrupted(caller: string, digest: string, ownId?: string): Promise<Task | undefined> {
     try {
-      return await this.#interrupted.take(caller, digest);
+      return await this.#interrupted.take(caller, digest, ownId);
     } catch (error) {
       if (isStoreError(error)) return undefined;
       throw error;
@@ -265,12 +283,23 @@ export class Engine {
 
   /** Interrupts the tasks of a dead worker that the sweeper has not found yet. True if it did so. */
   async #interruptIfDead(task: Task): Promise<boolean> {
-    const { store, dispatcher, isDead } = this.#options;
     const worker = isTerminal(task) ? undefined : task.lease?.worker;
-    if (worker === undefined || isDead?.(worker) !== true) return false;
-    for (const taskId of await store.interrupt(worker)) dispatcher?.offer(ticketOfLost(taskId));
+    if (worker === undefined || this.#options.isDead?.(worker) !== true) return false;
+    await this.#interruptWorker(worker);
     this.#interrupted.refresh(task.caller);
     return true;
+  }
+
+  /** The same for all dead workers, whose calls are not found as the live tasks of equal calls. */
+  async #interruptDead(): Promise<void> {
+    const { store, isDead } = this.#options;
+    if (isDead === undefined) return;
+    for (const worker of await store.workers()) if (isDead(worker)) await this.#interruptWorker(worker);
+  }
+
+  async #interruptWorker(worker: string): Promise<void> {
+    const { store, dispatcher } = this.#options;
+    for (const taskId of await store.interrupt(worker)) dispatcher?.offer(ticketOfLost(taskId));
   }
 
   /** Whether there are tasks of a caller that a worker of this project and environment runs, now or later. */
@@ -336,10 +365,13 @@ export class Engine {
     return isTaken;
   }
 
-  /** Cancels a task, durably, before it answers. False when it had ended already. */
+  /**
+   * Cancels a task, durably, before it answers. False when it had ended already. The task ends before its command stops,
+   * so what the command says last is not part of its result: its last progress is.
+   */
   async cancel(caller: string, taskId: string, message = "Cancelled by the caller."): Promise<boolean> {
-    await this.get(caller, taskId);
-    return await this.#options.store.cancel({ caller }, taskId, message);
+    const task = await this.get(caller, taskId);
+    return await this.#options.store.cancel({ caller }, taskId, `${message}${lastProgress(task)}`);
   }
 
   /** Makes a queued task due now, for workers with this environment. False if it is not queued. */

@@ -22,6 +22,8 @@ export interface HeldCallOptions extends AttemptOptions {
   readonly leaseMs: number;
   readonly project: string;
   readonly environment?: () => EnvironmentMarks;
+  /** See `EngineOptions`. */
+  readonly taskTtlMs?: number | undefined;
   /**
    * Calls that are to be put on record or made tasks: many begin at once, and many are lost with their client at once.
    */
@@ -83,10 +85,10 @@ export class HeldCall implements Door {
     const elsewhere = entry.command.isolation === "process" ? options.runIsolated : undefined;
     const outcome = this.#runner.runWithRetries(entry, { door: this, steps, elsewhere }, (text) => this.#onRetry(text));
     const finish = (ending: Outcome) => {
-      this.#finishProgress();
+      if (this.#mayRetry) this.#finishProgress();
       return ending;
     };
-    this.outcome = outcome instanceof Promise && this.#mayRetry ? outcome.then(finish) : outcome;
+    this.outcome = outcome instanceof Promise ? (this.#mayRetry ? outcome.then(finish) : outcome) : finish(outcome);
   }
 
   /** How far it is in time; the client's view of it is made from both. */
@@ -250,8 +252,9 @@ export class HeldCall implements Door {
     if (!this.#canAsk(question))
       throw new CommandError(`${entry.toolName} asks «${question.message}», and ${whyNoAnswer}.`);
     const record = await forCommands(() => this.#onRecord());
-    return await this.#runner.waitFor(question, () =>
-      record.ask(question, signal, () => {
+    return await this.#runner.waitFor(question, (onAsked) =>
+      record.ask(question, signal, (until) => {
+        onAsked(until);
         this.#options.onWaiting?.();
         this.#tell("asked");
       }),
@@ -351,7 +354,7 @@ export class HeldCall implements Door {
   }
 
   #fresh(): NewTask {
-    const { clock, project, environment } = this.#options;
+    const { clock, project, environment, taskTtlMs } = this.#options;
     const { entry, input, caller, origin, progressToken, answered } = this.#request;
     const { estimateMs, isEndless, isProven } = this.#outlook;
     return {
@@ -365,7 +368,7 @@ export class HeldCall implements Door {
       digest: digestOf(entry.toolName, input ?? {}, origin),
       idempotencyKey: undefined,
       reason: "answered while its client waits",
-      ttlMs: checkTtl(undefined, caller),
+      ttlMs: checkTtl(undefined, caller, taskTtlMs),
       estimateMs,
       isEndless,
       isProven,

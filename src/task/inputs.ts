@@ -33,6 +33,8 @@ export class Inputs {
   readonly #task: Task;
   readonly #limits: QuestionLimits;
   readonly #earlier: Task["questions"][number][];
+  /** Questions of this attempt that are being written, or refused. */
+  #beingAsked = 0;
 
   constructor(store: TaskStore, claim: Claim, task: Task, limits: QuestionLimits) {
     this.#store = store;
@@ -42,13 +44,13 @@ export class Inputs {
     this.#earlier = [...task.questions];
   }
 
-  async ask(question: Question, signal: AbortSignal, onAsked?: () => void): Promise<Answer> {
+  async ask(question: Question, signal: AbortSignal, onAsked?: (until: number | undefined) => void): Promise<Answer> {
     const at = this.#earlier.findIndex((earlier) => isSameQuestion(earlier, question));
     const known = at === -1 ? undefined : this.#earlier.splice(at, 1)[0];
     if (known?.answer !== undefined) return known.answer;
     const asked = known ?? (await this.#ask(question));
     if (asked === undefined) throw new Cancelled("The task is no longer ours.");
-    onAsked?.();
+    onAsked?.(asked.until);
     const isAnswered = (task: Task) =>
       isTerminal(task) ||
       task.fence !== this.#claim.fence ||
@@ -66,12 +68,21 @@ export class Inputs {
     return answer;
   }
 
-  /** Counts before it writes: nothing waits for that, and a question more or less does no harm. */
+  /**
+   * Counts before it writes: other tasks do not wait for that, and a question more or less does no harm. Those that are
+   * asked side by side are written at once, so that they reach the client together.
+   */
   async #ask(question: Question): Promise<TaskQuestion | undefined> {
     const { limitMs, maxOpen } = this.#limits;
     const { caller } = this.#task;
-    const open = await this.#store.countWaiting({ caller }, maxOpen);
-    if (open >= maxOpen) throw new TooManyQuestions(open, caller);
-    return await this.#store.ask(this.#claim, { ...question, limitMs });
+    const besideThis = this.#beingAsked;
+    this.#beingAsked += 1;
+    try {
+      const open = besideThis + (await this.#store.countOpenQuestions({ caller }, maxOpen));
+      if (open >= maxOpen) throw new TooManyQuestions(maxOpen, caller);
+      return await this.#store.ask(this.#claim, { ...question, limitMs });
+    } finally {
+      this.#beingAsked -= 1;
+    }
   }
 }

@@ -5,7 +5,8 @@ import type { KeptTasks } from "./store.ts";
 
 const hourMs = 60 * 60 * 1000;
 const defaultTtlMs = 24 * hourMs;
-const maxTtlMs = 7 * 24 * hourMs;
+/** The longest time that a result is kept, whoever asks for it. */
+export const maxTtlMs = 7 * 24 * hourMs;
 /** What callers who cannot be told apart may leave on the disk, together; whoever is known may leave what they like. */
 const ofStrangers = { ttlMs: hourMs, inputBytes: 256 * 1024, kept: { count: 1_000, bytes: 64 * 1024 * 1024 } };
 
@@ -76,15 +77,25 @@ export class BadCursor extends RequestError {
 }
 
 /**
- * How long a caller's result is to be kept: a positive whole number of milliseconds, capped. Anything else is refused
- * by name.
+ * Returns how long a caller's result is kept, in milliseconds: `ttlMs` as the client sent it, else `usualMs`, at most
+ * what this caller may ask for. Throws for anything but a positive whole number.
  */
-export function checkTtl(ttlMs: unknown, caller: string, name = "ttl"): number {
+export function checkTtl(ttlMs: unknown, caller: string, usualMs = defaultTtlMs): number {
   const most = caller === anonymousKey ? ofStrangers.ttlMs : maxTtlMs;
-  if (ttlMs === undefined) return Math.min(defaultTtlMs, most);
-  const isUsable = typeof ttlMs === "number" && Number.isSafeInteger(ttlMs) && ttlMs > 0;
-  if (!isUsable) throw new RequestError("params", `\`${name}\` must be a positive whole number of milliseconds.`);
+  if (ttlMs === undefined) return Math.min(usualMs, most);
+  if (!isTtl(ttlMs)) throw new RequestError("params", "`ttl` must be a positive whole number of milliseconds.");
   return Math.min(ttlMs, most);
+}
+
+export function isTtl(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0;
+}
+
+/** Tasks that one worker may run at a time. */
+export const maxConcurrency = 1_000;
+
+export function isConcurrency(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= maxConcurrency;
 }
 
 /**

@@ -15,6 +15,13 @@ import { checkStorable } from "./limits.ts";
 import { rulesOf } from "./retry.ts";
 import { notRun, withSentence } from "./task-outcome.ts";
 
+/** A question of a run that has no answer yet. */
+export interface OpenQuestion {
+  readonly message: string;
+  /** The end of its time; absent where it has none. */
+  readonly until?: number;
+}
+
 export interface RunnerOptions {
   readonly history: History;
   readonly clock: Clock;
@@ -59,7 +66,7 @@ export class Runner {
   #stopper: ((reason: Error) => void) | undefined;
   #stopReason: Error | undefined;
   #stopping: AbortController | undefined;
-  readonly #asked = new Set<Question>();
+  readonly #asked = new Map<Question, { until: number | undefined }>();
 
   constructor(options: RunnerOptions, subject: Subject) {
     this.#options = options;
@@ -148,16 +155,22 @@ export class Runner {
     return this.#asked.size > 0;
   }
 
-  /** The questions that have no answer yet. */
-  get openQuestions(): readonly Question[] {
-    return [...this.#asked];
+  /** The questions that have no answer yet, and until when each can be answered. */
+  get openQuestions(): readonly OpenQuestion[] {
+    return [...this.#asked].map(([{ message }, { until }]) => ({ message, ...(until !== undefined && { until }) }));
   }
 
-  /** Waits for a person's answer to a question. */
-  async waitFor<T>(question: Question, answer: () => Promise<T>): Promise<T> {
-    this.#asked.add(question);
+  /** Waits for a person's answer to a question. `answer` reports the end of the question's time once it is known. */
+  async waitFor<T>(
+    question: Question,
+    answer: (onAsked: (until: number | undefined) => void) => Promise<T>,
+  ): Promise<T> {
+    const asked: { until: number | undefined } = { until: undefined };
+    this.#asked.set(question, asked);
     try {
-      return await answer();
+      return await answer((until) => {
+        asked.until = until;
+      });
     } finally {
       this.#asked.delete(question);
     }

@@ -1,4 +1,4 @@
-import { formatDuration, toTimestamp } from "../clock.ts";
+import { formatDuration, toMinute } from "../clock.ts";
 import { isForPerson } from "../command/foreign-question.ts";
 import { secondsLeft } from "./estimate.ts";
 import { isTerminal, openQuestions, type Task, type TaskQuestion, waitedMs } from "./task.ts";
@@ -22,7 +22,13 @@ export function statusLine(task: Task, now: number): string {
 
 /** By when a question has to be answered, to be put behind it. */
 function answerBy({ until }: TaskQuestion): string {
-  return until === undefined ? "" : ` (to be answered by ${toTimestamp(until).slice(0, 16).replace("T", " ")} UTC)`;
+  return until === undefined ? "" : ` (to be answered by ${toMinute(until)})`;
+}
+
+/** The last progress message of a task, as a sentence behind another one; empty where there is none. */
+export function lastProgress({ progress }: Pick<Task, "progress">): string {
+  const { message = "" } = progress ?? {};
+  return message === "" ? "" : ` Last progress: ${message}${/[.!?…]$/.test(message) ? "" : "."}`;
 }
 
 function numbersOf(task: Task, now: number): string {
@@ -43,10 +49,20 @@ export function timingOf(
   return { elapsedMs, estimateMs: task.isProven ? task.estimateMs : undefined };
 }
 
-/** Seconds a live task still needs, when that can be told. */
+/**
+ * Seconds a live task still needs, when that can be told. Undefined while it waits for a worker. Only the start of the
+ * first attempt is recorded, and the time since then includes waits between attempts. So a later attempt has a time left
+ * only from the usual duration and its progress, not from its own speed.
+ */
 export function timeLeft(task: Task, now: number): number | undefined {
-  if (task.startedAt === undefined || isTerminal(task)) return undefined;
+  if (task.startedAt === undefined || task.status === "queued" || isTerminal(task)) return undefined;
   const { elapsedMs, estimateMs } = timingOf(task, now);
+  if (task.fence > 1) {
+    const percentage = task.progress?.percentage;
+    return estimateMs === undefined || percentage === undefined
+      ? undefined
+      : (estimateMs / 1000) * (1 - Math.min(100, percentage) / 100);
+  }
   return secondsLeft({
     elapsedMs,
     percentage: task.progress?.percentage,

@@ -162,8 +162,8 @@ export interface TaskStore {
   keepLeases(worker: string, leaseMs: number, everyMs: number): () => void | Promise<void>;
   report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }): Promise<boolean>;
   ask(claim: Claim, question: LimitedQuestion): Promise<TaskQuestion | undefined>;
-  /** The number of a caller's tasks that wait for an answer; counted up to `most`. */
-  countWaiting(scope: CallerScope, most: number): Promise<number>;
+  /** The number of a caller's open questions, counted up to `most`. */
+  countOpenQuestions(scope: CallerScope, most: number): Promise<number>;
   settle(claim: Claim, outcome: TaskOutcome): Promise<boolean>;
   retryLater(claim: Claim, delayMs: number, why: string): Promise<boolean>;
   /** `why` is what it says of itself from then on. */

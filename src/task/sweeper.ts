@@ -140,7 +140,7 @@ export class Sweeper {
 
   /**
    * Postpones the judging of leases when the store answered no check for a third of a lease longer than usual: it was
-   * away, or this process was stopped.
+   * away, this process was stopped, or a command blocked its event loop.
    */
   #noteGap(at: number): void {
     const gapMs = at - this.#lastAnswerAt;
@@ -148,7 +148,7 @@ export class Sweeper {
     if (this.#isStopped || gapMs <= this.#checkEveryMs + this.#leaseMs / 3) return;
     this.#judgeFrom = Math.max(this.#judgeFrom, at + this.#leaseMs);
     this.#options.log.warn(
-      `the task store was away, or this process was stopped, for ${formatDuration(gapMs)}; tasks of other workers are not declared interrupted for the next ${formatDuration(this.#leaseMs)}`,
+      `no lease was checked for ${formatDuration(gapMs)}, because the task store was away, this process was stopped, or a command blocked its event loop; tasks of other workers are not declared interrupted for the next ${formatDuration(this.#leaseMs)}`,
     );
   }
 

@@ -78,13 +78,14 @@ function lengthOf(text: string | undefined): number {
 
 /** An outcome as it is stored: neutral, without what only this process can hold. */
 export function toTaskOutcome(outcome: Outcome, name: string): TaskOutcome {
-  const { messages, log, durationMs, attempts, blockedMs } = outcome;
+  const { messages, log, durationMs, attempts, blockedMs, lateFor } = outcome;
   const facts = {
     messages,
     log,
     durationMs,
     ...(attempts !== undefined && { attempts }),
     ...(blockedMs !== undefined && { blockedMs }),
+    ...(lateFor !== undefined && { lateFor }),
   };
   if (outcome.ending === "cancelled") return { ending: "cancelled", message: outcome.message, ...facts };
   const refusal = refuseUnstorable(outcome, name);

@@ -1,6 +1,6 @@
 import type { ContentBlock } from "../command/content.ts";
 import type { Answer, LogLine, Origin, Question } from "../command/context.ts";
-import type { RpcError, RunMessage } from "../command/outcome.ts";
+import type { GivenUpHost, RpcError, RunMessage } from "../command/outcome.ts";
 import type { SourcePlace } from "../command/place.ts";
 
 /**
@@ -74,6 +74,8 @@ interface AnyOutcome {
   readonly attempts?: number;
   /** The longest time in which it blocked the event loop. Absent where none was longer than a second. */
   readonly blockedMs?: number;
+  /** The host that had stopped waiting for the answer when a block ended. */
+  readonly lateFor?: GivenUpHost;
 }
 
 export interface CompletedOutcome extends AnyOutcome {

@@ -11,6 +11,7 @@ import { History } from "./history.ts";
 import type { RunIsolated } from "./isolated/isolation.ts";
 import { Leaving } from "./leaving.ts";
 import type { Limits } from "./limits.ts";
+import type { SharedState } from "./shared-state.ts";
 import type { TaskStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
 import type { EnvironmentMarks } from "./task.ts";
@@ -37,6 +38,8 @@ export interface Tasks {
 /** What tasks are kept in, what their commands are told, and how those are run. */
 export interface TasksParts {
   readonly store: TaskStore;
+  /** See `EngineOptions`. */
+  readonly shared?: Pick<SharedState, "useOnce">;
   readonly dispatcher: Dispatcher;
   readonly clock: Clock;
   readonly log: Logger;
@@ -52,6 +55,8 @@ export interface TasksParts {
   readonly deferral?: DeferralRules;
   readonly questionMs?: number;
   readonly limits?: Limits;
+  /** See `EngineOptions`. */
+  readonly taskTtlMs?: number | undefined;
   /** How many tasks a worker runs at a time. */
   readonly concurrency?: number | undefined;
   /** False where all work is left to others; see `WorkerOptions`. */
@@ -68,7 +73,7 @@ export interface TasksParts {
 /** Puts the engine together. Nothing is claimed or swept until a worker or the sweeper is started. */
 export function createTasks(parts: TasksParts): Tasks {
   const { store, dispatcher, clock, log, project, environment, isDead } = parts;
-  const { home, config, deferral = defaultDeferral } = parts;
+  const { home, config, deferral = defaultDeferral, taskTtlMs } = parts;
   const ended = new EndedTasks();
   const leaving = new Leaving();
   const history = new History(store, clock, project, { home, config, log });
@@ -79,7 +84,7 @@ export function createTasks(parts: TasksParts): Tasks {
       return callerKey(parts.localUser ?? localUser);
     },
     history,
-    createCalls: (worker) => new Calls({ engine, worker, history, clock, log, deferral }),
+    createCalls: (worker) => new Calls({ engine, worker, history, clock, log, deferral, taskTtlMs }),
     sweeper: new Sweeper({
       ...{ store, dispatcher, clock, log, isDead, project },
       ...(environment !== undefined && { environment }),

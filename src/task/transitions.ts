@@ -209,10 +209,11 @@ function interrupt(task: LiveTask, now: number): Task | undefined {
 
 function markUnclaimable(task: LiveTask, names: readonly string[], now: number): Task | undefined {
   if (task.status !== "queued" || names.length === 0) return undefined;
-  if (now - task.notBefore >= task.ttlMs) return end(task, unclaimableOutcome(names, task.ttlMs), now);
-  // Another process may miss other variables: the first message stays.
-  if (task.statusMessage?.startsWith(unclaimablePrefix) === true) return undefined;
-  return change(task, now, { statusMessage: unclaimableMessage(task.taskId, names) });
+  const isMarked = isUnclaimable(task);
+  if (!isMarked) return change(task, now, { statusMessage: unclaimableMessage(task.taskId, names) });
+  // Another process may miss other variables: the first message stays. Its time counts from when it could be read.
+  if (now - task.updatedAt < task.ttlMs) return undefined;
+  return end(task, unclaimableOutcome(names, task.ttlMs), now);
 }
 
 export function cancelledOutcome(message: string, durationMs: number): TaskOutcome {
@@ -237,8 +238,18 @@ export function isInterrupted(task: Task): boolean {
   );
 }
 
+/** True for a task that no worker has run: running its command again does nothing twice. */
+export function hasNeverStarted({ startedAt }: Task): boolean {
+  return startedAt === undefined;
+}
+
 /** How the status message of a task begins that no worker may claim. */
 export const unclaimablePrefix = "Waits for a worker with the ";
+
+/** True for a queued task that says that no worker may claim it: it waits for a person. */
+export function isUnclaimable({ status, statusMessage }: Task): boolean {
+  return status === "queued" && statusMessage?.startsWith(unclaimablePrefix) === true;
+}
 
 function unclaimableMessage(taskId: string, names: readonly string[]): string {
   const retry = thisProgram.typed(`tasks retry ${taskId}`);

@@ -32,7 +32,7 @@ export interface WorkerOptions extends Omit<HeldCallOptions, "leaseMs" | "onClai
 const pollMs = 1_000;
 const defaultLeaseMs = 30_000;
 const defaultGraceMs = 25_000;
-const minLookMs = 1_000;
+const minCheckMs = 1_000;
 /**
  * So many calls are put on record, or made tasks, in one turn of the event loop: each is a write of its own, and its
  * result may be large.
@@ -228,11 +228,12 @@ export class Worker {
   /**
    * Takes nothing more. Calls are handed out, what is safe to run again is given back at once, and the rest has this
    * long to end. For good; harmless when never started, or twice. With `keepQuestions`, runs that wait for a person stay
-   * until they have their answer, or until it is aborted, and have the same time afterwards.
+   * until they have their answer, or until it is aborted, and have the same time afterwards. The abort
+   * of `endNow` stops every run at once.
    */
-  async stop(graceMs = defaultGraceMs, keepQuestions?: AbortSignal): Promise<void> {
+  async stop(graceMs = defaultGraceMs, keepQuestions?: AbortSignal, endNow?: AbortSignal): Promise<void> {
     this.#leaving.begin();
-    await this.#halt(graceMs, keepQuestions);
+    await this.#halt(graceMs, keepQuestions, endNow);
   }
 
   /**
@@ -248,7 +249,7 @@ export class Worker {
     await this.#stopHeartbeat?.();
   }
 
-  async #halt(graceMs: number, keepQuestions?: AbortSignal): Promise<void> {
+  async #halt(graceMs: number, keepQuestions?: AbortSignal, endNow?: AbortSignal): Promise<void> {
     this.#isStarted = false;
     this.#stopListening?.();
     this.#cancelPoll?.();
@@ -261,30 +262,44 @@ export class Worker {
     await nextTurn();
     for (const attempt of this.#all()) attempt.leave();
     const cancelGrace = this.#stopAfter(graceMs, keepQuestions);
+    const cancelNow = onAbort(endNow, () => this.#stopRuns());
     while (this.#all().length > 0) await Promise.all(this.#all().map((attempt) => attempt.ended));
     cancelGrace();
+    cancelNow();
     await this.#stopHeartbeat?.();
     this.#stopHeartbeat = undefined;
   }
 
   /**
-   * Stops the runs after the grace period. While questions are kept it looks once per period, and stops a run that did
-   * not wait for a person at this look nor at the one before.
+   * Stops the runs after the grace period. While questions are kept, checks the runs once per period, and stops a run
+   * that waited for a person neither at this check nor at the one before. The grace period begins anew at the abort of
+   * `keepQuestions`, and then ends every run.
    */
   #stopAfter(graceMs: number, keepQuestions: AbortSignal | undefined): () => void {
     let cancel = () => {};
     const waiting = () => new Set(this.#all().filter((attempt) => attempt.isWaiting));
-    const lookAfter = (ms: number, waitedBefore: ReadonlySet<Attempt | HeldCall>) => {
+    const checkAfter = (ms: number, waitedBefore: ReadonlySet<Attempt | HeldCall>) => {
       cancel = this.#options.clock.after(ms, () => {
-        const keeps = keepQuestions?.aborted === false;
         const waitNow = waiting();
-        for (const attempt of this.#all())
-          if (!keeps || !(waitNow.has(attempt) || waitedBefore.has(attempt))) attempt.stop(new ShuttingDown());
-        if (keeps) lookAfter(Math.max(graceMs, minLookMs), waitNow);
+        this.#stopRuns((attempt) => waitNow.has(attempt) || waitedBefore.has(attempt));
+        checkAfter(Math.max(graceMs, minCheckMs), waitNow);
       });
     };
-    lookAfter(graceMs, waiting());
-    return () => cancel();
+    const stopAllAfterGrace = () => {
+      cancel();
+      cancel = this.#options.clock.after(graceMs, () => this.#stopRuns());
+    };
+    if (keepQuestions === undefined) stopAllAfterGrace();
+    else checkAfter(graceMs, waiting());
+    const cancelAbort = onAbort(keepQuestions, stopAllAfterGrace);
+    return () => {
+      cancelAbort();
+      cancel();
+    };
+  }
+
+  #stopRuns(except: (attempt: Attempt | HeldCall) => boolean = () => false): void {
+    for (const attempt of this.#all()) if (!except(attempt)) attempt.stop(new ShuttingDown());
   }
 
   #all(): (Attempt | HeldCall)[] {
@@ -407,4 +422,11 @@ function toOwnNames(task: Task, entry: CatalogEntry): Task {
     // Its own check of the input says what is wrong.
     return task;
   }
+}
+
+/** Calls back at the abort, or at once after it. Returns the function that stops listening. */
+function onAbort(signal: AbortSignal | undefined, listener: () => void): () => void {
+  if (signal?.aborted === true) listener();
+  else signal?.addEventListener("abort", listener, { once: true });
+  return () => signal?.removeEventListener("abort", listener);
 }

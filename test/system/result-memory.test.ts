@@ -5,9 +5,14 @@ import { temporaryFolder } from "../helpers/home.ts";
 import { commands } from "../helpers/load-server.ts";
 import { startGuardedHttp } from "../helpers/meanwhile.ts";
 
-test.each(["2025-11-25", "2026-07-28"])(
-  "20 parallel results of 9 MB over HTTP with %s all arrive from a server with a heap of 128 MB",
-  async (revision) => {
+test.each([
+  [20, "2025-11-25", "load_big"],
+  [20, "2026-07-28", "load_big"],
+  [10, "2025-11-25", "load_timed"],
+  [10, "2026-07-28", "load_isolated"],
+] as const)(
+  "%i parallel results of 9 MB over HTTP with %s from %s all arrive from a server with a heap of 128 MB",
+  async (count, revision, tool) => {
     const { url, token } = await startGuardedHttp(commands, {
       // On a busy machine a result may wait longer for its turn than a host waits: it would be a handle then.
       env: { NODE_OPTIONS: "--max-old-space-size=128", MEANWHILE_AUTO_TASK: "0" },
@@ -47,8 +52,8 @@ test.each(["2025-11-25", "2026-07-28"])(
     const { session } = isModern
       ? { session: undefined }
       : await post(undefined, "initialize", { protocolVersion: revision, capabilities: {}, clientInfo });
-    const calls = Array.from({ length: 20 }, (_, at) =>
-      post(session, "tools/call", { name: "load_big", arguments: { mib: 9, gate, at } }),
+    const calls = Array.from({ length: count }, (_, at) =>
+      post(session, "tools/call", { name: tool, arguments: { mib: 9, gate, at } }),
     );
     writeFileSync(gate, "");
     const sizes = (await Promise.all(calls)).map(({ bytes }) => bytes);

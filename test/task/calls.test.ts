@@ -864,6 +864,32 @@ describe("a call equal to one whose worker was killed", () => {
     expect(third.deferred).toMatchObject({ as: "task", note: note(second.deferred.task.taskId) });
   });
 
+  test("that took it for alive when it began names it in its answer, and the call after it does not", async () => {
+    const work = held();
+    const { start, pass, door, store, rows } = setUp(work.command);
+    await start(door());
+    await pass(100);
+    const [{ taskId }] = (await rows()) as [Task];
+    const second = await start(door());
+    await pass(2_000);
+    // Its lease has expired.
+    vi.spyOn(store, "list").mockImplementationOnce(async () => {
+      const record = await store.get({ caller }, taskId);
+      const statusMessage = "Interrupted; outcome unknown.";
+      return { tasks: [{ ...record, status: "failed", crashes: 1, statusMessage } as Task], nextCursor: undefined };
+    });
+    work.run.end({ answer: 2 });
+    await turns();
+    second.ended.finish(true);
+    expect(second.ended).toMatchObject({ outcome: { data: { answer: 2 } }, note: note(taskId) });
+    const third = await start(door());
+    await pass(2_000);
+    work.run.end();
+    await turns();
+    third.ended.finish(true);
+    expect(third.ended.note).toBeUndefined();
+  });
+
   test("and that has joined it runs when that is noticed", async () => {
     const { kill, call, work, taskId } = await setUpKilled();
     const second = await call();
@@ -879,10 +905,12 @@ describe("a call equal to one whose worker was killed", () => {
 
   test("runs at once where the worker's process is known to be gone", async () => {
     const clock = new FakeClock();
-    const { store, engine } = openEngine(clock, { isDead: (worker) => worker === "gone" });
+    const dead = new Set<string>();
+    const { store, engine } = openEngine(clock, { isDead: (worker) => dead.has(worker) });
     const entry = { command: held().command, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
     const asked = { entry, input: {}, caller, reason: "test" };
     const { task } = await engine.create(asked, { worker: "gone", leaseMs: 30_000 });
+    dead.add("gone");
     const found = await engine.findEqual(asked);
     expect(found).toMatchObject({ live: undefined, interrupted: { taskId: task.taskId, status: "failed" } });
     const again = await engine.create(asked, { worker: "gone", leaseMs: 30_000 });

@@ -83,7 +83,9 @@ describe.each(stores)("the sweeper on %s", (_name, open) => {
         };
       },
     });
-    const sweeper = new Sweeper({ store: faulty, clock, log: silentLog, isDead: () => false, leaseMs });
+    const warnings: string[] = [];
+    const log = { ...silentLog, warn: (text: string) => void warnings.push(text) };
+    const sweeper = new Sweeper({ store: faulty, clock, log, isDead: () => false, leaseMs });
     onTestFinished(async () => {
       sweeper.stop();
       await store.close();
@@ -122,6 +124,7 @@ describe.each(stores)("the sweeper on %s", (_name, open) => {
     };
     return {
       clock,
+      warnings,
       pass,
       expectLivingUntouched,
       secondsUntilDeadIsFound,
@@ -152,9 +155,14 @@ describe.each(stores)("the sweeper on %s", (_name, open) => {
   });
 
   test("waits one lease after its own process was stopped for longer than a lease", async () => {
-    const { clock, pass, expectLivingUntouched, secondsUntilDeadIsFound } = await setUp();
+    const { clock, warnings, pass, expectLivingUntouched, secondsUntilDeadIsFound } = await setUp();
     clock.pause(40_000);
     await pass(3, false);
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /^no lease was checked for 4\d\.\d s, because the task store was away, this process was stopped, or a command blocked its event loop; tasks of other workers are not declared interrupted for the next 30\.0 s$/,
+      ),
+    ]);
     await expectLivingUntouched();
     expect(await secondsUntilDeadIsFound()).toBeLessThanOrEqual(33);
     await expectLivingUntouched();

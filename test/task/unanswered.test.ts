@@ -21,13 +21,30 @@ const asking = defineCommand({
   },
 });
 const quick = defineCommand({ summary: "End at once", run: () => ({}) });
-const entryOf = (command: typeof asking | typeof quick, toolName: string) => ({
+/** Asks five questions at once, and ends when two of them were refused. */
+const curious = defineCommand({
+  summary: "Ask much",
+  idempotent: true,
+  async run(_input, task) {
+    let refused = 0;
+    await new Promise<void>((resolve) => {
+      for (const number of [1, 2, 3, 4, 5])
+        task.ask(`Question ${number}?`, z.object({ name: z.string() })).catch(() => {
+          refused += 1;
+          if (refused === 2) resolve();
+        });
+    });
+    await new Promise(setImmediate);
+    return { refused };
+  },
+});
+const entryOf = (command: typeof asking, toolName: string) => ({
   command,
   toolName,
   path: [toolName],
   file: "",
 });
-const entries = [entryOf(asking, "ask"), entryOf(quick, "end")] as const;
+const entries = [entryOf(asking, "ask"), entryOf(quick, "end"), entryOf(curious, "curious")] as const;
 
 describe("questions that nobody answers", () => {
   function setUp() {
@@ -159,6 +176,15 @@ describe("questions that nobody answers", () => {
     await turns(100);
     expect(await engine.get("local:bob", ofBob)).toMatchObject({ status: "input_required" });
     expect(await get(next)).toMatchObject({ status: "input_required" });
+    await stop(worker);
+  });
+
+  test("the limit holds for one task that asks many questions side by side", async () => {
+    const { start, stop, create, get } = setUp();
+    const worker = start("w", { limits: { ...defaultLimits, openQuestions: 3 } });
+    const task = await create(entries[2]);
+    await turns(100);
+    expect(await get(task)).toMatchObject({ status: "completed", outcome: { data: { refused: 2 } } });
     await stop(worker);
   });
 

@@ -1,4 +1,4 @@
-import pg from "pg";
+import type pg from "pg";
 import type { Clock } from "../../clock.ts";
 import { silentLog } from "../../log.ts";
 import { type EarlierRows, earlierStatements, sumOf } from "../earlier-rows.ts";
@@ -14,6 +14,7 @@ import {
 import { copyingTable } from "../unfinished.ts";
 import { type PostgresAddress, parseAddress } from "./address.ts";
 import { connectionTerms } from "./connection-terms.ts";
+import { driver } from "./driver.ts";
 import { inspectServer } from "./inspect.ts";
 import { checkVersion, expectCurrent, knownVersion, migrate, tablesOf } from "./migrate-schema.ts";
 import { toTrouble } from "./trouble.ts";
@@ -137,7 +138,8 @@ async function withClient<T>(
   address: PostgresAddress,
   act: (client: pg.PoolClient, address: PostgresAddress) => Promise<T>,
 ): Promise<T> {
-  const pool = new pg.Pool({ ...connectionTerms(address.access), max: 2, query_timeout: answerMs });
+  const { Pool } = driver();
+  const pool = new Pool({ ...connectionTerms(address.access), max: 2, query_timeout: answerMs });
   pool.on("error", () => undefined);
   try {
     const client = await pool.connect();

@@ -1,5 +1,6 @@
-import pg from "pg";
+import type pg from "pg";
 import type { ServerAccess, ServerTls } from "./address.ts";
+import { driver } from "./driver.ts";
 
 /** An answer that takes longer will not come: the other end is gone and has not said so. */
 const answerMs = 10_000;
@@ -8,7 +9,7 @@ const connectMs = 5_000;
 /** Numbers of 64 bits come as numbers: none of ours is too large for one. */
 const types = {
   getTypeParser: ((oid: number, format?: "text" | "binary") =>
-    oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format as "text")) as never,
+    oid === driver().types.builtins.INT8 ? Number : driver().types.getTypeParser(oid, format as "text")) as never,
 };
 
 /** What every connection of ours begins with. */

@@ -1,4 +1,4 @@
-import pg from "pg";
+import type pg from "pg";
 import { type Clock, sleep } from "../../clock.ts";
 import { isStoreError, type RuntimeError } from "../../errors.ts";
 import type { Logger } from "../../log.ts";
@@ -6,6 +6,7 @@ import { fromExactText, toExactText } from "../exact-text.ts";
 import type { PostgresAddress } from "./address.ts";
 import { connectionTerms } from "./connection-terms.ts";
 import { DatabaseClock } from "./database-clock.ts";
+import { driver } from "./driver.ts";
 import { inspectServer } from "./inspect.ts";
 import { migrate } from "./migrate-schema.ts";
 import { prepareTexts, type StatementName } from "./postgres-statements.ts";
@@ -43,7 +44,8 @@ export class Database {
     this.#texts = prepareTexts(address.schema);
     this.time = new DatabaseClock(clock);
     const terms = { ...connectionTerms(address.access), pipeline: true };
-    this.#pool = new pg.Pool({ ...terms, max: address.poolSize, idleTimeoutMillis: 30_000 });
+    const { Pool } = driver();
+    this.#pool = new Pool({ ...terms, max: address.poolSize, idleTimeoutMillis: 30_000 });
     // One that breaks while idle is replaced when it is needed; one that breaks in use fails what it is used for.
     this.#pool.on("error", () => undefined);
     this.#pool.on("connect", (client) => {

@@ -12,8 +12,12 @@ export interface LeasesToKeep {
   readonly everyMs: number;
 }
 
+export const leaseThread = {
+  built: "postgres-heartbeat.mjs",
+  source: "store/postgres/postgres-heartbeat.ts",
+} as const;
+
 /** Starts the thread that renews a worker's leases; what is returned stops it, and resolves when it has ended. */
 export function startLeaseKeeper(leases: LeasesToKeep, log: Logger): () => Promise<void> {
-  const entry = import.meta.url.endsWith(".ts") ? "./postgres-heartbeat.ts" : "./postgres-heartbeat.js";
-  return startLeaseThread(new URL(entry, import.meta.url), leases, log);
+  return startLeaseThread(leaseThread, leases, log);
 }

@@ -1,7 +1,8 @@
-import pg from "pg";
+import type pg from "pg";
 import type { Clock } from "../../clock.ts";
 import type { ServerAccess } from "./address.ts";
 import { connectionTerms } from "./connection-terms.ts";
+import { driver } from "./driver.ts";
 
 const firstPauseMs = 50;
 const longestPauseMs = 2_000;
@@ -60,7 +61,8 @@ export class Listener {
 
   #connect(): void {
     this.#cancelRetry = undefined;
-    const client = new pg.Client(connectionTerms(this.#terms.access));
+    const { Client } = driver();
+    const client = new Client(connectionTerms(this.#terms.access));
     this.#client = client;
     client.on("notification", ({ payload }) => this.#terms.onNotice(payload ?? ""));
     // Both may come, in any order; the first one counts.

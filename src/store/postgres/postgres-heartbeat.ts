@@ -1,8 +1,9 @@
 import { parentPort, workerData } from "node:worker_threads";
-import pg from "pg";
+import type pg from "pg";
 import { systemClock } from "../../clock.ts";
 import { toExactText } from "../exact-text.ts";
 import { connectionTerms } from "./connection-terms.ts";
+import { loadDriver } from "./driver.ts";
 import type { LeasesToKeep } from "./keep-leases.ts";
 
 /**
@@ -43,7 +44,8 @@ async function tryToRenew(): Promise<number> {
 }
 
 async function connect(): Promise<void> {
-  client = new pg.Client(connectionTerms(access));
+  const { Client } = await loadDriver();
+  client = new Client(connectionTerms(access));
   // The next beat notices.
   client.on("error", () => undefined);
   await client.connect();

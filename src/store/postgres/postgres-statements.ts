@@ -68,7 +68,9 @@ const statements = {
   /** The sum keeps the planner from walking through all of the caller's in their order. */
   findEqual: `select ${whole} where caller = :caller and project = :project and digest = :digest and ${live} and not is_call and ${fits} order by number + 0 limit 1`,
   get: `select ${whole} where ${own} and (expires_at is null or expires_at > ${now})`,
-  countWaiting: `select count(*)::int as waiting from (select 1 from SCHEMA.tasks where (caller || '') = :caller and status = 'input_required' limit :most) as found`,
+  countOpenQuestions: `
+    select least(:most, coalesce(sum(open_questions), 0))::int as open from (
+      select open_questions from SCHEMA.tasks where (caller || '') = :caller and status = 'input_required' limit :most) as found`,
   /** Each is looked up by itself, whatever the planner knows. Of a large one the row alone: those who wait for others need not wait for it. */
   getSome: `
     select asked.place, found.* from json_to_recordset(:given::json) as asked (place integer, caller text, task_id text)
@@ -177,7 +179,7 @@ const statements = {
     select ${columns}, ${now} as now from SCHEMA.tasks as t
     where status = 'queued' and project = :project and not_before <= ${now} - :dueMs::bigint
       and environment <> :environment and not ${fits}
-      and (not starts_with(coalesce(status_message, ''), :prefix) or not_before + ttl_ms <= ${now})
+      and (not starts_with(coalesce(status_message, ''), :prefix) or updated_at + ttl_ms <= ${now})
       and not exists (
         select 1 from SCHEMA.tasks as running
         where running.worker is not null and running.project = t.project and running.environment = t.environment)

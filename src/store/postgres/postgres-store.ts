@@ -46,6 +46,8 @@ import { gatherSettlements, type Settlement } from "./settle-tasks.ts";
 import { fromEnvironment, fromRules, type PostgresRow, type PostgresValues, toTask } from "./task-rows.ts";
 import { UnsettledClaims } from "./unsettled-claims.ts";
 
+export { leaseThread } from "./keep-leases.ts";
+
 /** Rows that go at once, so that nobody waits long for those that are locked meanwhile. */
 const removedAtOnce = 250;
 /** A worker that has not been heard of for so long is none any more. */
@@ -173,9 +175,11 @@ export class PostgresStore implements TaskStore {
     return asked;
   }
 
-  async countWaiting({ caller }: CallerScope, most: number): Promise<number> {
-    const [row] = await this.#database.insist((query) => query<{ waiting: number }>("countWaiting", { caller, most }));
-    return row?.waiting ?? 0;
+  async countOpenQuestions({ caller }: CallerScope, most: number): Promise<number> {
+    const [row] = await this.#database.insist((query) =>
+      query<{ open: number }>("countOpenQuestions", { caller, most }),
+    );
+    return row?.open ?? 0;
   }
 
   async settle(claim: Claim, outcome: TaskOutcome): Promise<boolean> {

@@ -1,11 +1,12 @@
 import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { devNull } from "node:os";
 import path from "node:path";
-import Database from "better-sqlite3";
+import type Database from "better-sqlite3";
 import { isOutOfDescriptors, outOfDescriptors, RuntimeError } from "../../errors.ts";
 import { thisProgram } from "../../program/program.ts";
 import { copyingTable, unfinishedCopy } from "../unfinished.ts";
 import { checkVersion, migrateFile } from "./migrate-file.ts";
+import { openDatabase } from "./open-database.ts";
 
 /** Below this, two processes that write and checkpoint at the same instant can lose committed rows. */
 const minimumVersion = [3, 51, 3] as const;
@@ -116,7 +117,7 @@ function tidy(db: Database.Database, file: string): void {
 }
 
 export function connect(file: string, options: Database.Options = {}): Database.Database {
-  const db = new Database(file, { ...options, timeout: openingTimeoutMs });
+  const db = openDatabase(file, { ...options, timeout: openingTimeoutMs });
   try {
     refuseOldSqlite(db);
     return db;

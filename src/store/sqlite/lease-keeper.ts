@@ -8,8 +8,9 @@ export interface KeptLeases {
   readonly everyMs: number;
 }
 
+export const leaseThread = { built: "heartbeat.mjs", source: "store/sqlite/heartbeat.ts" } as const;
+
 /** Starts the thread that renews a worker's leases; what is returned stops it, and resolves when it has ended. */
 export function startLeaseKeeper(leases: KeptLeases, log: Logger): () => Promise<void> {
-  const entry = import.meta.url.endsWith(".ts") ? "./heartbeat.ts" : "./heartbeat.js";
-  return startLeaseThread(new URL(entry, import.meta.url), leases, log);
+  return startLeaseThread(leaseThread, leases, log);
 }

@@ -1,6 +1,6 @@
 import { closeSync, openSync } from "node:fs";
-import Database from "better-sqlite3";
 import { isBusy } from "./connection.ts";
+import { openDatabase } from "./open-database.ts";
 
 /**
  * Takes a lock that ends with this process, however it ends; undefined when another process has it.
@@ -8,7 +8,7 @@ import { isBusy } from "./connection.ts";
  */
 export function takeLock(file: string): { release(): void } | undefined {
   closeSync(openSync(file, "a", 0o600));
-  const db = new Database(file, { timeout: 0 });
+  const db = openDatabase(file, { timeout: 0 });
   try {
     // No journal on disk and no write: the lock itself is all that is wanted of the file.
     db.pragma("journal_mode = MEMORY");

@@ -47,6 +47,8 @@ import { fromEnvironment, fromExactKey, fromRules, type SqlValues, type TaskRow,
 import { SqliteShared } from "./sqlite-shared.ts";
 import { TaskFile } from "./task-file.ts";
 
+export { leaseThread } from "./lease-keeper.ts";
+
 /** Tasks in one SQLite file, shared by as many processes as like. */
 export class SqliteStore implements TaskStore {
   readonly #liveCounts = new LiveCounts();
@@ -114,9 +116,9 @@ export class SqliteStore implements TaskStore {
     return await this.#file.read(() => this.#file.task("get", { caller: scope.caller, now: this.now(), taskId }));
   }
 
-  async countWaiting({ caller }: CallerScope, most: number): Promise<number> {
+  async countOpenQuestions({ caller }: CallerScope, most: number): Promise<number> {
     return await this.#file.read(
-      () => this.#file.first<{ waiting: number }>("countWaiting", { caller, most })?.waiting ?? 0,
+      () => this.#file.first<{ open: number }>("countOpenQuestions", { caller, most })?.open ?? 0,
     );
   }
 

@@ -59,7 +59,10 @@ export const statements = {
   dataVersion: "pragma data_version",
   lastNumber: "select max(number) as number from tasks",
   countLive: `select count(*) as unfinished, total(is_call = 0 and status <> 'input_required') as live from tasks indexed by tasks_unfinished where caller = :caller and ${live}`,
-  countWaiting: `select count(*) as waiting from (select 1 from tasks indexed by tasks_unfinished where caller = :caller and ${live} and status = 'input_required' limit +:most)`,
+  countOpenQuestions: `
+    select min(:most, coalesce(sum(open), 0)) as open from (
+      select ${openQuestions} as open from tasks indexed by tasks_unfinished
+      where caller = :caller and ${live} and status = 'input_required' limit +:most)`,
 
   get: `select ${whole} from tasks where task_id = :taskId and caller = :caller and (expires_at is null or expires_at > :now)`,
 
@@ -164,7 +167,7 @@ export const statements = {
   findUnclaimable: `
     select * from tasks
     where status = 'queued' and project = :project and not_before <= :dueBefore and environment <> :environment and not ${fits}
-      and (instr(coalesce(status_message, ''), :prefix) <> 1 or not_before + ttl_ms <= :now)
+      and (instr(coalesce(status_message, ''), :prefix) <> 1 or updated_at + ttl_ms <= :now)
       and not exists (
         select 1 from tasks as running indexed by tasks_held
         where running.worker is not null and running.project = tasks.project and running.environment = tasks.environment)

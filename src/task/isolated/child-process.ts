@@ -10,6 +10,7 @@ import { becomeAsTold } from "../../program/program.ts";
 import { runVariable } from "../../system/child-environment.ts";
 import { endStrays } from "../../system/strays.ts";
 import { system } from "../../system/system.ts";
+import { weigh, weighsLarge } from "../weigh.ts";
 import type { FromIsolated, ToIsolated } from "./isolation.ts";
 
 /** The child process of an isolated attempt: runs one command once, speaking to its parent alone, and ends with it. */
@@ -45,11 +46,19 @@ async function run({ entry, input, options }: ToIsolated & { type: "run" }): Pro
     keep: async (name, json) => void (await request((id) => ({ type: "keep", id, name, json }))),
     all: () => [...kept],
   };
+  let hasRoom = false;
   const door: Door = {
     announce: (text) => tell({ type: "announce", text }),
     progress: (report) => tell({ type: "progress", report }),
     log: (line) => tell({ type: "log", line }),
     ask: async (question) => (await request((id) => ({ type: "ask", id, question }))) as never,
+    // The parent may have no memory for a large result, so this process holds it until then.
+    room(data) {
+      if (hasRoom || !weighsLarge(data)) return undefined;
+      return request((id) => ({ type: "room", id, bytes: weigh(data) })).then(() => {
+        hasRoom = true;
+      });
+    },
   };
   const loaded = await loadEntry(entry);
   if ("text" in loaded) return tell({ type: "notLoaded", text: loaded.text });

@@ -16,6 +16,7 @@ import { system } from "../../system/system.ts";
 import { childPlaces } from "../limits.ts";
 import { FairQueue } from "../shares.ts";
 import { notLoaded } from "../task-outcome.ts";
+import { RemoteResult } from "../weigh.ts";
 
 /** What the child is told. */
 export type ToIsolated =
@@ -35,6 +36,8 @@ export type FromIsolated =
   | { readonly type: "log"; readonly line: LogLine }
   | { readonly type: "ask"; readonly id: number; readonly question: Question }
   | { readonly type: "keep"; readonly id: number; readonly name: string; readonly json: string }
+  /** The command has returned a result of this size. The parent replies when the child may send the outcome. */
+  | { readonly type: "room"; readonly id: number; readonly bytes: number }
   | { readonly type: "notLoaded"; readonly text: string }
   /** `stack`: that of an unexpected error and of its causes, for the log. */
   | { readonly type: "outcome"; readonly outcome: Outcome; readonly stack?: string };
@@ -185,11 +188,22 @@ class IsolatedRun {
         return await this.#reply(message.id, () => this.#ask(message.question));
       case "keep":
         return await this.#reply(message.id, () => this.#options.steps?.keep(message.name, message.json));
+      case "room":
+        // The command has returned in time.
+        this.#deadline?.cancel();
+        return await this.#reply(message.id, () => this.#waitForRoom(message.bytes));
       case "notLoaded":
         return this.#ended.resolve(notLoaded(`${this.#entry.toolName} could not be loaded: ${message.text}`));
       case "outcome":
         return this.#ended.resolve(withStack(message.outcome, message.stack));
     }
+  }
+
+  /** Resolves when this process has room for a result that the child still holds. */
+  async #waitForRoom(bytes: number): Promise<void> {
+    const { door } = this.#options;
+    const result = new RemoteResult(bytes);
+    for (let room = door.room?.(result); room !== undefined; room = door.room?.(result)) await room;
   }
 
   #ask(question: Question): Promise<Answer> {

@@ -107,12 +107,16 @@ export const askingCases: readonly StoreCase[] = [
   }),
 
   onStore(
-    "countWaiting: how many of a caller's tasks wait for an answer, up to the number asked for",
+    "countOpenQuestions: how many questions of a caller's tasks are open, up to the number asked for",
     async (bench) => {
-      for (const _ of [1, 2, 3]) await bench.store.ask(await bench.begin(), question);
+      await bench.store.ask(await bench.begin(), question);
+      const several = await bench.begin();
+      for (const message of ["One?", "Two?"]) await bench.store.ask(several, { ...question, message });
+      const answered = await bench.store.ask(several, { ...question, message: "Three?" });
+      await bench.store.answer(bench.scope(), several.taskId, answered?.key ?? "", accepted);
       await bench.store.ask(await bench.begin({ caller: "bob" }), question);
       await bench.begin();
-      const count = (caller: string, most: number) => bench.store.countWaiting(bench.scope(caller), most);
+      const count = (caller: string, most: number) => bench.store.countOpenQuestions(bench.scope(caller), most);
       assert.deepEqual([await count("ada", 10), await count("ada", 2), await count("bob", 10)], [3, 2, 1]);
       assert.equal(await count("eve", 10), 0);
     },

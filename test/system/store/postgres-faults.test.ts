@@ -6,6 +6,7 @@ import { silentLog } from "../../../src/log.ts";
 import { openStore, type Store, shownStore } from "../../../src/store/open.ts";
 import { parseAddress } from "../../../src/store/postgres/address.ts";
 import { Database } from "../../../src/store/postgres/database.ts";
+import { loadDriver } from "../../../src/store/postgres/driver.ts";
 import { UnsettledClaims } from "../../../src/store/postgres/unsettled-claims.ts";
 import type { Created } from "../../../src/task/store.ts";
 import { FakeClock } from "../../../src/testing/fake-clock.ts";
@@ -14,6 +15,9 @@ import { cleanUp } from "../../helpers/home.ts";
 import { adminOf, newSchema, serverPort, startServer, testPassword, urlOf } from "../../helpers/postgres.ts";
 import { inTime, openAt, refusal, relationsIn, unusable } from "../../helpers/postgres-bench.ts";
 import { accepted, Bench, done, leaseMs, question } from "../../store-suite/cases/bench.ts";
+
+// In the product the store that is opened loads it.
+await loadDriver();
 
 const admin = adminOf(serverPort);
 

@@ -1,11 +1,15 @@
 import { expect, test } from "vitest";
 import { systemClock } from "../../../src/clock.ts";
 import { silentLog } from "../../../src/log.ts";
+import { loadDriver } from "../../../src/store/postgres/driver.ts";
 import { PostgresStore } from "../../../src/store/postgres/postgres-store.ts";
 import { waitFor } from "../../helpers/meanwhile.ts";
 import { onOwnDatabase, withClient } from "../../helpers/own-database.ts";
 import { adminOf, serverPort } from "../../helpers/postgres.ts";
 import { newTask } from "../../store-suite/cases/bench.ts";
+
+// In the product the store that is opened loads it.
+await loadDriver();
 
 const admin = adminOf(serverPort);
 const done = { ending: "completed" as const, data: {}, messages: [], log: [], durationMs: 1 };
