@@ -1,4 +1,4 @@
-import type { Caller } from "../command/caller.ts";
+import { anonymous, type Caller } from "../command/caller.ts";
 
 /** Somebody whom the app around a server knows: tasks are theirs alone, from one session and device to the next. */
 export interface AppCaller {
@@ -17,6 +17,16 @@ export interface ForCaller {
   readonly caller?: AppCaller | undefined;
 }
 
+/** All callers without a credential together: those over HTTP where there is no `identify`. */
+export interface AnonymousCallers {
+  readonly kind: "anonymous";
+}
+
+/** Whose progress is meant: that of the user that this process belongs to by default. */
+export interface ForAnyCaller {
+  readonly caller?: AppCaller | AnonymousCallers | undefined;
+}
+
 const isText = (value: unknown): value is string => typeof value === "string";
 
 /** Throws for what is no caller: it must not become one whom others are taken for. */
@@ -33,4 +43,11 @@ export function toTokenCaller(caller: AppCaller): Caller {
 /** The caller that the app names; without one the local user of the server. */
 export function toCallerOrOwn(caller: AppCaller | undefined, localUser: Caller): Caller {
   return caller === undefined ? localUser : toTokenCaller(caller);
+}
+
+/** Like `toCallerOrOwn`, and `{ kind: "anonymous" }` is all callers without a credential. */
+export function toAnyCaller(caller: AppCaller | AnonymousCallers | undefined, localUser: Caller): Caller {
+  const { kind, subject } = (caller ?? {}) as { readonly kind?: unknown; readonly subject?: unknown };
+  if (kind === "anonymous" && subject === undefined) return anonymous;
+  return toCallerOrOwn(caller as AppCaller | undefined, localUser);
 }

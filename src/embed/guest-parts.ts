@@ -24,7 +24,7 @@ export async function openGuestParts(
   server: ConnectableServer | ServerFactory<ConnectableServer>,
   { tools, taken, log }: GuestPartsOptions,
 ): Promise<EmbeddedParts> {
-  const guests = new Guests({ host: toHost(server, log), log });
+  const guests = new Guests({ host: toHost(server, log), log, isAlone: true });
   const source = new GuestTools(guests, { tools, taken, log });
   // Without knowing who it is nothing of it can be served.
   const { hello } = await within(systemClock, helloLimitMs, guests.shared("legacy"), () => {

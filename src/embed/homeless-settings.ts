@@ -12,13 +12,16 @@ export function toHomelessSettings(options: CheckedOptions, identity: ServerIden
   const { errorsAsCompleted = false, logLevel = "warn", store: kept = memoryStore } = options;
   const { graceSeconds = defaultGraceSeconds, questionSeconds = defaultQuestionMs / 1000 } = options;
   const limits = { ...defaultLimits, ...options.limits };
+  const { project = projectOf(identity), work = true, concurrency, taskTtlMs } = options;
   const store = isStoreFile(kept) ? path.resolve(cwd, kept) : kept;
   return {
     ...identity,
     store,
     queue: options.queue,
-    // Its tasks are known by its name alone, wherever it is started the next time.
-    project: projectId(["a server in a program", identity.name]),
+    project,
+    worksHere: work,
+    concurrency,
+    taskTtlMs,
     environment: {},
     toolPrefix,
     logLevel,
@@ -48,4 +51,9 @@ export function toHomelessSettings(options: CheckedOptions, identity: ServerIden
       facts: { version: identity.version },
     },
   };
+}
+
+/** Without the option `project`, the tasks in a file belong to the servers of this name, wherever they are started. */
+function projectOf({ name }: ServerIdentity): string {
+  return projectId(["a server in a program", name]);
 }

@@ -8,7 +8,8 @@ import { closest } from "../command/suggest.ts";
 import type { UserConfig } from "../config.ts";
 import { byStore, isQueue } from "../queue/open-dispatcher.ts";
 import { checkConfig } from "../settings/check-config.ts";
-import { isPostgresUrl, isStoreFile, memoryStore } from "../store/open.ts";
+import { isAcrossMachines, isPostgresUrl, isStoreFile, memoryStore } from "../store/open.ts";
+import { isConcurrency, isTtl, maxConcurrency, maxTtlMs } from "../task/limits.ts";
 import type { AppCaller } from "./app-caller.ts";
 
 /** What an app looks at to know who calls. */
@@ -24,6 +25,7 @@ export interface AppRequest {
 
 /** The settings of a config file that mean something in a server without one. */
 type SharedSetting =
+  | "project"
   | "toolPrefix"
   | "prompts"
   | "followUpTools"
@@ -48,6 +50,10 @@ export interface SharedOptions extends Pick<UserConfig, SharedSetting> {
    * store itself. Default: BullMQ in the database of a postgres:// store, where it is installed.
    */
   readonly queue?: string;
+  /** How many tasks run here at a time, 1 to 1,000. Default: 16. */
+  readonly concurrency?: number;
+  /** How long the result of a task is kept whose client does not say, in milliseconds, up to 7 days. Default: 24 hours. */
+  readonly taskTtlMs?: number;
   /**
    * Who calls over HTTP, by the app's own authentication; undefined for somebody who may not come in. Without it nobody
    * is asked, and all callers are strangers to each other.
@@ -60,14 +66,20 @@ export interface SharedOptions extends Pick<UserConfig, SharedSetting> {
 }
 
 export interface ServerOptions extends SharedOptions {
-  /** How the server introduces itself. Tasks in a file belong to the server of that name. */
+  /** How the server introduces itself. Without a `project`, tasks in a file belong to the servers of this name. */
   readonly name: string;
   readonly version: string;
   /** Commands with a name each, or folders of command files, which are followed while they change. */
   readonly commands: readonly Command[] | string | URL | readonly (string | URL)[];
+  /**
+   * `false`: this process answers its clients and runs nothing. Workers of the same `project` and `store` run the calls
+   * and tasks: `meanwhile worker`, or another process of this app. Default: true.
+   */
+  readonly work?: boolean;
 }
 
 const sharedSettings: readonly SharedSetting[] = [
+  "project",
   "toolPrefix",
   "prompts",
   "followUpTools",
@@ -99,12 +111,17 @@ const sharedFields: Record<Exclude<keyof SharedOptions, SharedSetting>, OwnField
     check: (value) => typeof value === "string" && isQueue(value),
     expected: `"${byStore}", or an address that begins with postgres:// or redis://`,
   },
+  concurrency: { check: isConcurrency, expected: `a whole number from 1 to ${maxConcurrency}` },
+  taskTtlMs: {
+    check: (value) => isTtl(value) && value <= maxTtlMs,
+    expected: `a whole number of milliseconds from 1 to ${maxTtlMs}`,
+  },
   identify: { check: isFunction, expected: "a function (request) => caller, or undefined for one who may not come in" },
   publicUrl: { check: isAddress, expected: "an address that begins with http:// or https://" },
   log: { check: isFunction, expected: "a function (line) => void" },
 };
 
-const ownFields: Record<Exclude<keyof ServerOptions, keyof SharedOptions>, OwnField> = {
+const ownFields: Record<Exclude<keyof ServerOptions, keyof SharedOptions | "work">, OwnField> = {
   name: { check: isText, expected: "text" },
   version: { check: isText, expected: "text" },
   commands: {
@@ -113,10 +130,13 @@ const ownFields: Record<Exclude<keyof ServerOptions, keyof SharedOptions>, OwnFi
   },
 };
 
+const workField: OwnField = { check: (value) => typeof value === "boolean", expected: "true or false" };
+
 /** Options that were looked at, and what of them is there at once. */
 export interface CheckedOptions extends SharedOptions {
   readonly name?: string;
   readonly version?: string;
+  readonly work?: boolean;
   readonly folders: readonly string[];
   /** The commands that were handed over in code. */
   readonly source: CommandSource | undefined;
@@ -124,8 +144,13 @@ export interface CheckedOptions extends SharedOptions {
 
 /** Throws one sentence that names the field. */
 export function checkServerOptions(options: ServerOptions): CheckedOptions {
-  checkOptions("createServer", options, ownFields);
+  checkOptions("createServer", options, ownFields, { work: workField });
   const { commands, ...others } = options;
+  const { store = memoryStore, work = true } = others;
+  if (!work && store === memoryStore)
+    throw new TypeError(
+      "createServer: `work: false` leaves all work to workers, and no worker can use a store in memory; set `store` to a file or to postgres://…",
+    );
   const list = Array.isArray(commands) ? (commands as readonly unknown[]) : [commands];
   const areFolders = list.length > 0 && list.every(isFolder);
   const { name, toolPrefix = "" } = options;
@@ -163,6 +188,10 @@ export function checkOptions(
       throw new TypeError(`${who}: \`${name}\` must be ${expected}${value === undefined ? ", and it is missing" : ""}`);
   }
   checkConfig(Object.fromEntries(sharedSettings.map((name) => [name, given[name]])), who);
+  if (given.project === undefined && isAcrossMachines(String(given.store ?? memoryStore)))
+    throw new TypeError(
+      `${who}: \`project\` is missing, and a PostgreSQL store needs it: servers and workers with the same \`project\` share their tasks; set it to a name such as "reports"`,
+    );
 }
 
 function isFolder(value: unknown): value is string | URL {

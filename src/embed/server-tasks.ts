@@ -7,7 +7,7 @@ import { type Engine, UnknownTask } from "../task/engine.ts";
 import { statusLine } from "../task/status-line.ts";
 import { isTerminal, openQuestions, type Task, type TaskProgress, type TaskStatus } from "../task/task.ts";
 import { listTokens, progressOfToken, type TokenAnswer, type TokenProgress } from "../task/token-progress.ts";
-import { type ForCaller, toCallerOrOwn } from "./app-caller.ts";
+import { type ForAnyCaller, type ForCaller, toAnyCaller, toCallerOrOwn } from "./app-caller.ts";
 import { asCallResult, type CallResult } from "./result-copy.ts";
 
 /** A task as the app around a server sees it. */
@@ -56,12 +56,15 @@ export interface ServerTasks {
   wait(taskId: string, options?: ForCaller & { readonly signal?: AbortSignal | undefined }): Promise<ServerTask>;
 }
 
-/** Progress of live calls by their progress tokens: of the user that this process belongs to, or of a named caller. */
+/**
+ * Progress of live calls by their progress tokens: of the user that this process belongs to, of a named caller, or with
+ * `{ kind: "anonymous" }` of all callers without a credential.
+ */
 export interface ServerProgress {
   /** The progress of the live call with this token; `ok: false` and the reason where there is no such call. */
-  progressOf(token: string | number, options?: ForCaller): Promise<TokenAnswer>;
+  progressOf(token: string | number, options?: ForAnyCaller): Promise<TokenAnswer>;
   /** Every live call that has a progress token, newest first. */
-  listProgress(options?: ForCaller): Promise<readonly TokenProgress[]>;
+  listProgress(options?: ForAnyCaller): Promise<readonly TokenProgress[]>;
 }
 
 const keyIn =
@@ -103,7 +106,7 @@ export function createServerTasks(core: RuntimeCore): ServerTasks {
 
 export function createServerProgress(core: RuntimeCore): ServerProgress {
   const openEngine = async () => (await core.tasks.calls()).engine;
-  const keyOf = keyIn(core);
+  const keyOf = ({ caller }: ForAnyCaller = {}) => callerKey(toAnyCaller(caller, core.localUser));
   return {
     async progressOf(token, options) {
       const engine = await openEngine();
@@ -151,7 +154,7 @@ function toServerTask(task: Task, core: RuntimeCore): ServerTask {
   const listed = toListed(task, core);
   if (!isTerminal(task)) return listed;
   if (task.outcome.ending === "failed" && task.outcome.rpc !== undefined) return { ...listed, error: task.outcome.rpc };
-  const result = resultOf(task, (tool) => core.catalog.get(tool)?.command, false);
+  const result = resultOf(task, (tool) => core.catalog.get(tool)?.command, { isDebug: false });
   return { ...listed, result: asCallResult(result) };
 }
 

@@ -46,7 +46,11 @@ export class TransportWay implements Way, Outbound {
   readonly #log: Logger;
   /** Requests that came, and who wants to know when their answers have left. */
   readonly #inFlight = new Map<Id, ((hasLeft: boolean) => void)[]>();
+  /** The same of answers that the transport has not sent yet. */
+  readonly #sending = new Set<readonly ((hasLeft: boolean) => void)[]>();
+  /** Messages that the transport has not sent yet, and those that it has sent. */
   #unsent = 0;
+  #sent = 0;
   #isClosed = false;
 
   constructor(transport: MessageTransport, log: Logger) {
@@ -72,8 +76,11 @@ export class TransportWay implements Way, Outbound {
     const text = writeAnything(message);
     if (text === undefined) return;
     this.#unsent += 1;
+    this.#sending.add(waiting);
     void this.#hand(JSON.parse(text)).then((hasLeft) => {
       this.#unsent -= 1;
+      this.#sent += 1;
+      if (!this.#sending.delete(waiting)) return;
       for (const tell of waiting) tell(hasLeft);
     });
   }
@@ -85,10 +92,26 @@ export class TransportWay implements Way, Outbound {
     return new Promise((resolve) => waiting.push(resolve));
   }
 
+  /** A message counts as one part, whatever its size: a transport says no more than that it has sent a message. */
+  get untakenPart(): number | undefined {
+    return this.#unsent > 0 ? this.#sent : undefined;
+  }
+
+  /** The client counts as lost at once: a transport may wait for its client before it closes. */
+  closeSlow(): void {
+    this.#log.warn("closed a connection: its client reads too slowly, and others wait for room for their results");
+    this.#closed();
+    void this.#closeTransport();
+  }
+
   async close(): Promise<void> {
     if (this.#isClosed) return;
-    await this.#transport.close().catch((error: unknown) => this.#log.debug(`mcp: ${messageOf(error)}`));
+    await this.#closeTransport();
     this.#closed();
+  }
+
+  async #closeTransport(): Promise<void> {
+    await this.#transport.close().catch((error: unknown) => this.#log.debug(`mcp: ${messageOf(error)}`));
   }
 
   async #hand(message: unknown): Promise<boolean> {
@@ -143,8 +166,10 @@ export class TransportWay implements Way, Outbound {
   #closed(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const waiting of this.#inFlight.values()) for (const tell of waiting) tell(false);
+    // A transport may never say what became of the messages that it was sending.
+    for (const waiting of [...this.#inFlight.values(), ...this.#sending]) for (const tell of waiting) tell(false);
     this.#inFlight.clear();
+    this.#sending.clear();
     this.onClose?.();
   }
 }

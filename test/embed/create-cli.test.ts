@@ -229,16 +229,25 @@ describe("setup", () => {
       mcpServers: Record<string, { command: string; args: string[]; env?: object }>;
     };
 
-  test("writes its own name and executable, knows them again, and takes them away", async () => {
+  const launcherIn = (home: string) => readFileSync(path.join(home, "bin/acme"), "utf8");
+
+  test("writes its own name and a launcher of its own, knows them again, and takes them away", async () => {
     const acme = new OwnProgramHere();
     expect(await acme.run(["setup", "claude-code"])).toMatchObject({ code: 0 });
     expect(entryIn(acme).mcpServers).toEqual({
       acme: expect.objectContaining({
-        command: process.execPath,
-        args: [acme.bin, "serve"],
+        command: path.join(acme.home, "bin/acme"),
+        args: ["serve"],
         env: { ACME_HOME: acme.home },
       }),
     });
+    const launcher = launcherIn(acme.home);
+    expect(launcher).toContain(`\nmw_node='${process.execPath}'\n`);
+    expect(launcher).toContain(`\nmw_package='${acme.bin}'\n`);
+    expect(launcher).toContain(`ACME_HOME=$mw_home`);
+    expect(launcher.replaceAll(acme.bin, "").replaceAll(/mw_range_file=.*|"rangeFile":.*/g, "")).not.toMatch(
+      /meanwhile/i,
+    );
     expect((await acme.run(["setup", "claude-code"])).stderr).toContain("has acme already");
     await acme.run(["setup", "claude-code", "--remove"]);
     expect(existsSync(path.join(acme.user, ".claude.json"))).toBe(false);
@@ -248,9 +257,10 @@ describe("setup", () => {
     const acme = new OwnProgramHere({ at: "_npx/1a2b/node_modules/acme-reports" });
     await acme.run(["setup", "claude-code"], { ACME_HOME: "" });
     expect(entryIn(acme).mcpServers.acme).toMatchObject({
-      command: "npx",
-      args: ["-y", "acme-reports@1.2.0", "serve"],
+      command: path.join(acme.user, ".acme/bin/acme"),
+      args: ["serve"],
     });
+    expect(launcherIn(path.join(acme.user, ".acme"))).toContain("\nmw_npx='acme-reports@1.2.0'\n");
     expect((await acme.run(["setup", "claude-code"], { ACME_HOME: "" })).stderr).toContain("has acme already");
   });
 

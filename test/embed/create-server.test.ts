@@ -305,7 +305,7 @@ describe("Streams", () => {
 });
 
 describe("HTTP", () => {
-  const call = (name: string) =>
+  const call = (name: string, progressToken?: string) =>
     JSON.stringify({
       jsonrpc: "2.0",
       id: 1,
@@ -317,6 +317,7 @@ describe("HTTP", () => {
           "io.modelcontextprotocol/protocolVersion": "2026-07-28",
           "io.modelcontextprotocol/clientInfo": { name: "web", version: "1" },
           "io.modelcontextprotocol/clientCapabilities": {},
+          ...(progressToken !== undefined && { progressToken }),
         },
       },
     });
@@ -341,6 +342,25 @@ describe("HTTP", () => {
     expect(await known.text()).toContain('"subject":"ann"');
     expect((await fetch(requestOf())).status).toBe(401);
     expect(await (await fetch(requestOf(), { caller: { subject: "bob" } })).text()).toContain('"subject":"bob"');
+  });
+
+  test("without `identify`: the app asks for the progress of anonymous callers by their tokens", async () => {
+    const { command, begun, open: letGo } = gated();
+    const server = open({ commands: [command] });
+    const body = call("gate", "tok-1");
+    const request = new Request("http://127.0.0.1/mcp", { method: "POST", headers: headersOf("gate"), body });
+    const answer = server.fetch(request).then((response) => response.text());
+    await begun;
+    const caller = { kind: "anonymous" } as const;
+    await vi.waitFor(async () =>
+      expect(await server.progressOf("tok-1", { caller })).toMatchObject({ ok: true, progress: { tool: "gate" } }),
+    );
+    expect(await server.listProgress({ caller })).toMatchObject([{ token: "tok-1" }]);
+    expect(await server.progressOf("tok-1"), "they are not the user of this process").toMatchObject({ ok: false });
+    expect(await server.progressOf("tok-1", { caller: { subject: "ann" } })).toMatchObject({ ok: false });
+    await expect(server.progressOf("tok-1", { caller: { kind: "somebody" } as never })).rejects.toThrow(TypeError);
+    letGo();
+    expect(await answer).toContain('"done":true');
   });
 
   test("by node's request and response, where nobody is asked who they are", async () => {

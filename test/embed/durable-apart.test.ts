@@ -53,7 +53,7 @@ test("what one caller's code asks in the middle of another's call is put to neit
   const waiting = bob.client.callTool({ name: "wait" });
   await expect.poll(() => events.listenerCount("go")).toBe(1);
   await alice.client.callTool({ name: "go" });
-  expect(JSON.stringify(await waiting)).toContain("durable(() => server)");
+  expect(JSON.stringify(await waiting)).toContain("durable(() => makeServer())");
   expect([alice.asked, bob.asked]).toEqual([[], []]);
   // Where nobody else is served at the moment, there is nothing to mistake.
   expect(JSON.stringify(await alice.client.callTool({ name: "plain" }))).toContain("word of alice");

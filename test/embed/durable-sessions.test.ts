@@ -141,7 +141,7 @@ test("where it is not clear whom one server means, nobody is asked, and the tool
   const answers = await Promise.all([ann.call("ask", { who: "ann" }), bob.call("ask", { who: "bob" })]);
   const refused = answers.filter(({ isError }) => isError === true);
   expect(refused.length).toBeGreaterThanOrEqual(1);
-  expect(refused[0]?.content?.[0]?.text).toContain("make a server for each session");
+  expect(refused[0]?.content?.[0]?.text).toContain("makes a new server for each session");
   expect(JSON.stringify(asked[0])).not.toContain("bob");
   expect(JSON.stringify(asked[1])).not.toContain("ann");
 });

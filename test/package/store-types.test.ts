@@ -57,7 +57,7 @@ class OwnStore implements TaskStore {
     this.#kept.keepLeases(worker, leaseMs, everyMs);
   report = (claim: Claim, news: News): Done => this.#kept.report(claim, news);
   ask = (claim: Claim, question: LimitedQuestion): Promise<TaskQuestion | undefined> => this.#kept.ask(claim, question);
-  countWaiting = (scope: Scope, most: number): Promise<number> => this.#kept.countWaiting(scope, most);
+  countOpenQuestions = (scope: Scope, most: number): Promise<number> => this.#kept.countOpenQuestions(scope, most);
   settle = (claim: Claim, outcome: TaskOutcome): Done => this.#kept.settle(claim, outcome);
   retryLater = (claim: Claim, delayMs: number, why: string): Done => this.#kept.retryLater(claim, delayMs, why);
   giveBack = (claim: Claim, why?: string): Done => this.#kept.giveBack(claim, why);
