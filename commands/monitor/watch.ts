@@ -19,7 +19,7 @@ export default defineCommand({
   summary: "Sync a folder, then keep the monitor in line with it as files change",
   description:
     "Runs until it is cancelled, the time is over or the folder is gone. " +
-    "Cancel it to stop: what was recorded stays, and monitor status has its counts.",
+    "Cancel it to stop: what was recorded stays, and the cancelled run and monitor status have its counts.",
   input: z.object({
     path: z.string().describe("The folder, e.g. ~/notes"),
     recursive: z.boolean().default(true).describe("Also all folders below it"),

@@ -147,6 +147,9 @@ export const vaultField = {
   vault: z.string().default("").describe("The vault's folder; left out: the one you are in, else the one indexed last"),
 };
 
+/** Other commands call a folder `path`. Under that name a vault would be ignored, and another one be taken. */
+export const vaultAliases = [{ arguments: { path: "vault" } }] as const;
+
 /**
  * The vault that was meant, by its folder; without one, the one that whoever asked stands in, else the one indexed
  * last.

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { showName } from "../_pack/paths.ts";
 import { Troubles, troubleFields } from "../_pack/trouble.ts";
 import { refreshVault } from "./_index.ts";
-import { brokenStates, countAll, findVault, vaultField, warnWhenGone, withVaults } from "./_store.ts";
+import { brokenStates, countAll, findVault, vaultAliases, vaultField, warnWhenGone, withVaults } from "./_store.ts";
 
 const reasons: Readonly<Record<string, string>> = {
   no_note: "there is no such note or file",
@@ -34,6 +34,7 @@ export default defineCommand({
   effects: "write",
   idempotent: true,
   positional: ["vault"],
+  aliases: vaultAliases,
   examples: ["", "--limit 1000 --json"],
   summarize: ({ root, is_valid, broken_count, links_checked }) => {
     if (is_valid) return `All ${links_checked} links lead somewhere`;

@@ -12,7 +12,7 @@ import { indexVault, maxNoteBytes } from "./_index.ts";
 import { nameIn } from "./_names.ts";
 import { type Proposal, proposeRepairs } from "./_proposals.ts";
 import { keepCopy, replaceFile } from "./_replace.ts";
-import { findVault, type Vault, vaultField, withVaults } from "./_store.ts";
+import { findVault, type Vault, vaultAliases, vaultField, withVaults } from "./_store.ts";
 
 export default defineCommand({
   summary: "Propose what broken links should lead to, and write it when a person says so",
@@ -40,6 +40,7 @@ export default defineCommand({
     ...troubleFields,
   }),
   effects: "destroy",
+  aliases: vaultAliases,
   confirm: ({ apply }) =>
     apply === ""
       ? false

@@ -1,7 +1,7 @@
 import { defineCommand } from "meanwhile";
 import { z } from "zod";
 import { showName } from "../_pack/paths.ts";
-import { countAll, findVault, totalFields, vaultField, warnWhenGone, withVaults } from "./_store.ts";
+import { countAll, findVault, totalFields, vaultAliases, vaultField, warnWhenGone, withVaults } from "./_store.ts";
 
 export default defineCommand({
   summary: "Show what is known of a vault: counts, the most used tags, when it was indexed",
@@ -17,6 +17,7 @@ export default defineCommand({
   }),
   effects: "read",
   positional: ["vault"],
+  aliases: vaultAliases,
   examples: ["", "--vault ~/notes"],
   summarize: ({ root, notes, links, broken_links }) =>
     `${root}: ${notes} notes, ${links} links, ${broken_links} broken`,

@@ -112,8 +112,8 @@ export function catalogOf(commands: Readonly<Record<string, Command>>): Catalog 
 
 /**
  * One catalog of all sources, which are closed with it. Throws when two commands have one tool name, and when commands in
- * code have one alias. Later clashes are problems: of two tool names, the first stays served. A clash that only an alias
- * makes takes that alias away; the command is served under its own name.
+ * code have one alias. Later clashes, and those of an upstream's tools, are problems: of two tool names, the first stays
+ * served. A clash that only an alias makes takes that alias away; the command is served under its own name.
  */
 export function mergeSources(sources: readonly CommandSource[], { log }: { readonly log: Logger }): Catalog {
   try {
@@ -187,8 +187,8 @@ class MergedCatalog implements Catalog {
   constructor(sources: readonly CommandSource[], log: Logger) {
     this.#sources = sources;
     this.#log = log;
-    this.#merge((text, isInCode) => {
-      if (isInCode) throw clash(text);
+    this.#merge((text, mustThrow) => {
+      if (mustThrow) throw clash(text);
       log.error(text);
     });
     this.#stopListening = sources.map((source) => source.onChange(() => this.#onChange()));
@@ -294,7 +294,7 @@ class MergedCatalog implements Catalog {
   }
 
   /** Whoever had a name before keeps it, but a tool name takes precedence over an alias. */
-  #merge(onClash: (text: string, isInCode: boolean) => void): void {
+  #merge(onClash: (text: string, mustThrow: boolean) => void): void {
     const claims = this.#sources.flatMap(toClaims);
     const kept = new Set(claims.filter((claim) => this.#owns(claim, claim.toolName)));
     const owners = new Map<string, Claim>();
@@ -303,7 +303,7 @@ class MergedCatalog implements Catalog {
       const owner = owners.get(claim.toolName);
       const problem = owner && this.#toProblem(claim.toolName, owner, claim);
       if (problem === undefined) owners.set(claim.toolName, claim);
-      else onClash(problem.text, true);
+      else onClash(problem.text, owner !== undefined && !isOfUpstream(owner, claim));
       if ("text" in claim.item) problems.push(claim.item);
       else if (problem !== undefined) problems.push(problem);
     }
@@ -320,7 +320,7 @@ class MergedCatalog implements Catalog {
   #addAliases(
     served: readonly Claim[],
     owners: Map<string, Claim>,
-    onClash: (text: string, isInCode: boolean) => void,
+    onClash: (text: string, mustThrow: boolean) => void,
   ): LoadProblem[] {
     const named = served.flatMap((claim) => aliasesOf(claim).map((name) => ({ name, claim })));
     const kept = named.filter(({ name, claim }) => this.#owns(claim, name));
@@ -329,7 +329,8 @@ class MergedCatalog implements Catalog {
       if (owner === undefined) owners.set(name, claim);
       if (owner === undefined || owner === claim) return [];
       const problem = this.#toProblem(name, owner, claim);
-      onClash(problem.text, owner.item.file === "" && claim.item.file === "");
+      const isInCode = owner.item.file === "" && claim.item.file === "";
+      onClash(problem.text, isInCode && !isOfUpstream(owner, claim));
       return [{ ...problem, isServed: true }];
     });
   }
@@ -373,6 +374,10 @@ function toClaims(source: CommandSource): Claim[] {
     const { toolName } = item;
     return toolName === undefined ? [] : [{ source, item, toolName }];
   });
+}
+
+function isOfUpstream(...claims: readonly Claim[]): boolean {
+  return claims.some(({ source }) => source.isUpstream === true);
 }
 
 function aliasesOf({ item, toolName }: Claim): string[] {

@@ -1,11 +1,13 @@
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import * as nodeModule from "node:module";
 import path from "node:path";
 import { versions } from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { importNow, ownFolder, ownUrl, resolveOwn } from "../system/own-module.ts";
+import { findModuleFormat } from "./module-format.ts";
 
 const { registerHooks } = nodeModule;
-// An import of what a Node does not have would fail before a word of ours is said.
+// A named import that this Node does not have would fail before this sentence is printed.
 if (registerHooks === undefined)
   throw new Error(`Meanwhile needs Node 22.18 or newer, and this is Node ${versions.node}; install a newer one.`);
 
@@ -19,51 +21,59 @@ const reloadRoots = new Set<string>();
 let generation = 0;
 let hooked = false;
 
-/** Our own modules are loaded once, also where this package is a checkout and not in node_modules. */
-const ownFolder = new URL(".", import.meta.url).href;
-
-/** Packages that a command file may import without having them installed: it then gets ours. */
+/** Packages that a command file may import without having installed them: it gets the copies of this package. */
 const lent = ["meanwhile", "zod", "@modelcontextprotocol/server"];
 
 /**
- * Our own zod, and the one file that it is in the built package: whoever would get the first gets the second, which is
- * the same and loads several times faster.
+ * Our own zod (`url`) and the bundled copy of it in the built package (`oneFile`). An import that resolves to `url` gets
+ * `oneFile`, which has the same exports and loads several times faster.
  */
-const ownZod = { url: "", oneFile: new URL("./zod.js", import.meta.url) };
+const ownZod = { url: "", oneFile: "" };
+/** The folder of our own modules, as an address. They are loaded once, also where this package is a checkout. */
+let ownModules = "";
 
-/** Files that authors' modules were seen to import, wherever they lie. */
+/** Files that authors' modules import, in any folder. */
 const imported = new Set<string>();
 
-/** The files outside these folders that their modules import: a change of one is a change of theirs. */
+/** URLs, without a query, of the modules that `loadModule` was called for and of the files that they import. */
+const loadedModules = new Set<string>();
+/** What `findModuleFormat` returned, by URL. */
+const knownFormats = new Map<string, ReturnType<typeof findModuleFormat>>();
+
+/** Returns the files outside these folders that their modules import: a change of such a file reloads the folders. */
 export function importsOutside(folders: readonly string[]): string[] {
   const roots = folders.filter((folder) => existsSync(folder)).map((folder) => `${realpathSync(folder)}${path.sep}`);
   return [...imported].filter((file) => !roots.some((root) => file.startsWith(root)));
 }
 
-/** Imports a module of an author. Rejects with what the file did wrong. */
+/**
+ * Imports a module of an author. TypeScript and ES modules load whatever `type` the package.json has. Rejects with the
+ * error of the file.
+ */
 export async function loadModule(file: string): Promise<Record<string, unknown>> {
   installHooks();
   const url = pathToFileURL(realpathSync(file)).href;
+  loadedModules.add(url);
   try {
-    return (await import(url)) as Record<string, unknown>;
+    return (await importNow(url)) as Record<string, unknown>;
   } catch (error) {
     if (!needsTranspiler(error, file)) throw error;
     return await transpile(file);
   }
 }
 
-/** Marks what is imported as an author's file would import it. */
+/** Prefix of a specifier that is resolved as if an author's file imported it. */
 const asOf = "meanwhile-as-of:";
 
-/** Imports a package as a file of the author's would: its own, where it has one. */
+/** Imports a package as the author's `file` would import it: the project's own copy if it has one. */
 export async function loadAsOf(file: string, specifier: string): Promise<unknown> {
   installHooks();
-  return await import(`${asOf}${specifier}|${pathToFileURL(file).href}`);
+  return await importNow(`${asOf}${specifier}|${pathToFileURL(file).href}`);
 }
 
-/** From now on, files below these folders are read again when they are loaded. */
+/** Makes the next load of a file below these folders read the file again. */
 export function forgetModules(folders: readonly string[]): void {
-  // Modules are known by their real path, also when the folder is reached through a link.
+  // Node caches modules by their real path, also when the folder is a symbolic link.
   for (const folder of folders) if (existsSync(folder)) reloadRoots.add(`${pathToFileURL(realpathSync(folder)).href}/`);
   generation += 1;
 }
@@ -71,7 +81,9 @@ export function forgetModules(folders: readonly string[]): void {
 function installHooks(): void {
   if (hooked) return;
   hooked = true;
-  if (existsSync(ownZod.oneFile)) ownZod.url = import.meta.resolve("zod");
+  ownModules = `${pathToFileURL(ownFolder()).href}/`;
+  const oneFile = path.join(ownFolder(), "zod.js");
+  if (existsSync(oneFile)) Object.assign(ownZod, { url: resolveOwn("zod"), oneFile: pathToFileURL(oneFile).href });
   registerHooks({
     resolve(specifier, context, next) {
       if (specifier.startsWith(asOf)) {
@@ -79,13 +91,36 @@ function installHooks(): void {
         return resolveOrLend(name, { ...context, parentURL }, next);
       }
       const resolved = resolveOrLend(specifier, context, next);
-      if (resolved.url === ownZod.url) return { ...resolved, url: ownZod.oneFile.href };
+      if (resolved.url === ownZod.url) return { ...resolved, url: ownZod.oneFile };
       if (isAuthors(resolved.url) && context.parentURL !== undefined && isAuthors(context.parentURL))
         imported.add(fileURLToPath(plainUrl(resolved.url)));
-      if (generation === 0 || !isReloadable(resolved.url, context.parentURL)) return resolved;
-      return { ...resolved, url: `${resolved.url}?reload=${generation}` };
+      const isReloaded = generation > 0 && isReloadable(resolved.url, context.parentURL);
+      const url = isReloaded ? `${resolved.url}?reload=${generation}` : resolved.url;
+      const format = isLoadedHere(url, context.parentURL) ? formatOf(url, resolved.format) : undefined;
+      return { ...resolved, url, ...(format !== undefined && { format }) };
     },
+    ...(versions.pnp !== undefined && { load: loadWithFormat }),
   });
+}
+
+/** For Plug'n'Play of yarn, whose loader ignores the format of a resolve hook. */
+const loadWithFormat: NonNullable<Parameters<typeof registerHooks>[0]["load"]> = (url, context, next) => {
+  const format = knownFormats.get(url);
+  if (format === undefined) return next(url, context);
+  return { format, source: readFileSync(fileURLToPath(plainUrl(url)), "utf8"), shortCircuit: true };
+};
+
+/** True for a module of `loadModule` and for every author's file that such a module imports. */
+function isLoadedHere(url: string, parent: string | undefined): boolean {
+  const isImported = parent !== undefined && loadedModules.has(plainUrl(parent)) && isAuthors(url);
+  if (isImported) loadedModules.add(plainUrl(url));
+  return isImported || loadedModules.has(plainUrl(url));
+}
+
+/** Reads the file once for each URL: a module may be imported from many places. */
+function formatOf(url: string, resolved: string | null | undefined): ReturnType<typeof findModuleFormat> {
+  if (!knownFormats.has(url)) knownFormats.set(url, findModuleFormat(fileURLToPath(plainUrl(url)), resolved));
+  return knownFormats.get(url);
 }
 
 type Resolve = Parameters<NonNullable<Parameters<typeof registerHooks>[0]["resolve"]>>;
@@ -95,20 +130,26 @@ function resolveOrLend(specifier: string, context: Resolve[1], next: Resolve[2])
     return next(specifier, context);
   } catch (error) {
     const isLent = lent.some((name) => specifier === name || specifier.startsWith(`${name}/`));
-    if (!isLent || (error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
-    return next(specifier, { ...context, parentURL: import.meta.url });
+    if (!isLent || !isNotFound(error)) throw error;
+    return next(specifier, { ...context, parentURL: ownUrl() });
   }
 }
 
+/** True for the errors of `import` and of `require`; Plug'n'Play of yarn gives the second for both. */
+function isNotFound(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";
+}
+
 function isAuthors(url: string): boolean {
-  return url.startsWith("file:") && !url.includes("/node_modules/") && !url.startsWith(ownFolder);
+  return url.startsWith("file:") && !url.includes("/node_modules/") && !url.startsWith(ownModules);
 }
 
 function plainUrl(url: string): string {
   return url.replace(/[?#].*$/, "");
 }
 
-/** Command files, and what they import from the project around them. */
+/** True for files below the folders of `forgetModules`, and for files of the project that such files import. */
 function isReloadable(url: string, parent: string | undefined): boolean {
   if (!isAuthors(url) || url.includes("?")) return false;
   if (parent?.includes("?reload=") === true) return true;
@@ -116,7 +157,7 @@ function isReloadable(url: string, parent: string | undefined): boolean {
   return false;
 }
 
-/** Enums, parameter properties and imports without an extension are not for Node alone. */
+/** True for errors of what Node cannot load and jiti can: enums, parameter properties, imports without an extension. */
 function needsTranspiler(error: unknown, file: string): boolean {
   if (!/\.[mc]?ts$/.test(file)) return false;
   const { code, message } = error as NodeJS.ErrnoException;
@@ -132,8 +173,8 @@ function needsTranspiler(error: unknown, file: string): boolean {
 }
 
 async function transpile(file: string): Promise<Record<string, unknown>> {
-  const { createJiti } = await import("jiti");
-  const own = (name: string) => fileURLToPath(import.meta.resolve(name));
+  const { createJiti } = (await importNow("jiti")) as typeof import("jiti");
+  const own = (name: string) => fileURLToPath(resolveOwn(name));
   const jiti = createJiti(pathToFileURL(file).href, {
     moduleCache: false,
     fsCache: false,

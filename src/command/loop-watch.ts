@@ -1,7 +1,15 @@
-import { type Clock, formatDuration } from "../clock.ts";
+import { type Clock, formatDuration, loopIdleMs } from "../clock.ts";
 import type { Logger } from "../log.ts";
 import { inspectBuiltins } from "./guard-builtins.ts";
-import { commandsSinceLastLook, listenForCommands, minBlockMs, running, takeBlocks } from "./running.ts";
+import {
+  commandsSinceLastLook,
+  endedSuspects,
+  type LiveRun,
+  listenForCommands,
+  minBlockMs,
+  running,
+  takeBlocks,
+} from "./running.ts";
 
 const tickMs = 250;
 const cure = 'isolation: "process" in its command prevents that';
@@ -13,8 +21,22 @@ const cure = 'isolation: "process" in its command prevents that';
  */
 const turnsAfterBlock = 2;
 
-/** The watch of this process: its last tick, how late that was, and the turns that are still part of a block. */
-let watch: { readonly clock: Clock; tickedAt: number; lateMs: number; turnsLeft: number } | undefined;
+interface Watch {
+  readonly clock: Clock;
+  /** How long the event loop has waited for something to do, since any moment. */
+  readonly idleMs: () => number;
+  tickedAt: number;
+  lateMs: number;
+  /** The turns that are still part of a block. */
+  turnsLeft: number;
+  /** `idleMs` at the last tick. */
+  idleAtTickMs: number;
+  /** Of the blocked time since the last tick, what single runs are known to have blocked. */
+  explainedMs: number;
+}
+
+/** The watch of this process. */
+let watch: Watch | undefined;
 
 /**
  * When the bytes arrived that the event loop hands over now, on the monotonic clock. While a command blocks the event
@@ -31,42 +53,84 @@ export function arrivalTime(clock: Clock): number {
 }
 
 /** How long the watch has not looked although it should have: the event loop is blocked. 0 without `watchLoop`. */
-export function overdueMs(): number {
+function overdueMs(): number {
   return watch === undefined ? 0 : watch.clock.monotonic() - watch.tickedAt - tickMs;
 }
 
 /**
- * Logs which commands blocked the event loop, or changed what all commands share; ends when the returned function is
- * called. A block that made an answer too late for its host is a warning. `onCommands` gets the names of the commands that run: when the event loop is blocked, the last names are those
- * that block it.
+ * How long the event loop has been blocked since the last tick. Time in which it waited for something to do does not
+ * count: then the whole process was stopped, or the machine slept.
  */
-export function watchLoop(clock: Clock, log: Logger, onCommands?: (names: readonly string[]) => void): () => void {
+function blockedSinceTickMs(): number {
+  const late = overdueMs();
+  if (watch === undefined || late <= minBlockMs) return late;
+  const waitedMs = watch.idleMs() - watch.idleAtTickMs;
+  return Math.min(late, late + tickMs - waitedMs);
+}
+
+/** What of that no single run is known to have blocked. */
+function unexplainedMs(): number {
+  return blockedSinceTickMs() - (watch?.explainedMs ?? 0);
+}
+
+/** The first lines of a run have run, since `begunAt` on the monotonic clock: nothing else ran in that time. */
+export function noteFirstLines(run: LiveRun, begunAt: number): void {
+  if (watch === undefined || overdueMs() <= minBlockMs) return;
+  const ms = Math.min(unexplainedMs(), watch.clock.monotonic() - begunAt);
+  if (ms > minBlockMs) explain(watch, run, ms);
+}
+
+/** A run has ended: if no other run was there while the event loop was blocked, this one has blocked it. */
+export function noteRunEnd(run: LiveRun): void {
+  if (watch === undefined || overdueMs() <= minBlockMs) return;
+  const ms = unexplainedMs();
+  const ownMs = run.mayHaveBlocked(ms);
+  if (ownMs <= minBlockMs) return;
+  if (suspectsOf(ms).every((other) => other === run)) explain(watch, run, ownMs);
+  else endedSuspects.add(run);
+}
+
+/** The runs that may have blocked the event loop for the last `ms`. */
+function suspectsOf(ms: number): readonly LiveRun[] {
+  return [...running, ...endedSuspects].filter((run) => run.mayHaveBlocked(ms) > minBlockMs);
+}
+
+function explain(own: Watch, run: LiveRun, ms: number): void {
+  own.explainedMs += ms;
+  run.noteBlock(ms);
+}
+
+/**
+ * Logs which commands blocked the event loop, or changed what all commands share; ends when the returned function is
+ * called. A block that made an answer too late for its host is a warning. A block is a run's own only if no other run
+ * may have caused it; otherwise the log names all that ran. `onCommands` gets the names of the commands that run: when
+ * the event loop is blocked, the last names are those that block it.
+ */
+export function watchLoop(
+  clock: Clock,
+  log: Logger,
+  onCommands?: (names: readonly string[]) => void,
+  idleMs = loopIdleMs,
+): () => void {
   const stopListening = onCommands === undefined ? undefined : listenForCommands(onCommands);
   let cancel = () => {};
-  const own = { clock, tickedAt: clock.monotonic(), lateMs: 0, turnsLeft: 0 };
+  const idleAtTickMs = idleMs();
+  const own: Watch = {
+    ...{ clock, idleMs, idleAtTickMs },
+    ...{ tickedAt: clock.monotonic(), lateMs: 0, turnsLeft: 0, explainedMs: 0 },
+  };
   watch = own;
   const tick = () => {
+    inspectBuiltins();
+    logBlocks(own, log);
     const now = clock.monotonic();
     own.lateMs = now - own.tickedAt - tickMs;
     own.tickedAt = now;
-    inspectBuiltins();
-    if (own.lateMs > minBlockMs) for (const run of running) run.noteBlock(own.lateMs);
-    const names = new Set(commandsSinceLastLook());
-    for (const { name, ms, lateFor } of takeBlocks()) {
-      if (lateFor === undefined) continue;
-      names.delete(name);
-      log.warn(
-        `${name} blocked the event loop for ${formatDuration(ms)}, so its answer came too late: ${lateFor.host} waits ${formatDuration(lateFor.limitMs)}; ${cure}`,
-      );
-    }
+    own.idleAtTickMs = idleMs();
+    own.explainedMs = 0;
     const isCounting = own.turnsLeft > 0;
     own.turnsLeft = own.lateMs > tickMs ? turnsAfterBlock : 0;
     if (own.turnsLeft > 0 && !isCounting) setImmediate(countTurn);
-    if (own.lateMs > minBlockMs && names.size > 0) {
-      log.info(
-        `the event loop was blocked for ${formatDuration(own.lateMs)} while ${[...names].join(", ")} ran; ${cure}`,
-      );
-    }
     cancel = clock.after(tickMs, tick);
   };
   const countTurn = () => {
@@ -79,4 +143,26 @@ export function watchLoop(clock: Clock, log: Logger, onCommands?: (names: readon
     if (watch === own) watch = undefined;
     stopListening?.();
   };
+}
+
+/** Names the commands that have blocked the event loop since the last tick. */
+function logBlocks(own: Watch, log: Logger): void {
+  const names = new Set(commandsSinceLastLook());
+  const blockedMs = watch === own ? blockedSinceTickMs() : 0;
+  const suspects = suspectsOf(blockedMs - own.explainedMs);
+  const [only] = suspects;
+  if (only !== undefined && suspects.length === 1) explain(own, only, only.mayHaveBlocked(blockedMs - own.explainedMs));
+  endedSuspects.clear();
+  const isExplained = blockedMs - own.explainedMs <= minBlockMs;
+  const blocks = takeBlocks();
+  const named = isExplained ? new Set(blocks.map(({ name }) => name)) : names;
+  for (const { name, ms, lateFor } of blocks) {
+    if (lateFor === undefined) continue;
+    named.delete(name);
+    log.warn(
+      `${name} blocked the event loop for ${formatDuration(ms)}, so its answer came too late: ${lateFor.host} waits ${formatDuration(lateFor.limitMs)}; ${cure}`,
+    );
+  }
+  if (blockedMs > minBlockMs && named.size > 0)
+    log.info(`the event loop was blocked for ${formatDuration(blockedMs)} while ${[...named].join(", ")} ran; ${cure}`);
 }

@@ -4,6 +4,12 @@ import type { LogLine } from "./context.ts";
 import type { JsonObject } from "./foreign.ts";
 import type { SourcePlace } from "./place.ts";
 
+/** A host that waits `limitMs` for an answer, and had stopped waiting for this one. */
+export interface GivenUpHost {
+  readonly host: string;
+  readonly limitMs: number;
+}
+
 export interface RunMessage {
   readonly type: "error" | "warning" | "info" | "status" | "success";
   readonly text: string;
@@ -48,6 +54,8 @@ export interface RunRecord {
   readonly attempts?: number;
   /** The longest time in which it blocked the event loop. Absent where none was longer than a second. */
   readonly blockedMs?: number;
+  /** The host that had stopped waiting for the answer when a block ended. */
+  readonly lateFor?: GivenUpHost;
 }
 
 /** A JSON-RPC error, for a command that ends in one. */

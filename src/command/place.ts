@@ -1,5 +1,6 @@
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { ownFolder } from "../system/own-module.ts";
 
 /** Where in an author's files something went wrong. */
 export interface SourcePlace {
@@ -7,9 +8,6 @@ export interface SourcePlace {
   readonly line: number;
   readonly column?: number;
 }
-
-/** Where this file lies are our own; an error is looked for in the author's. */
-const ownFolder = path.dirname(fileURLToPath(import.meta.url));
 
 const headPattern = /^((?:file:\/\/)?\/[^:]*):(\d+)$/;
 const framePattern = /^\s+at (?:.* \()?((?:file:\/\/)?\/[^:]*):(\d+):(\d+)\)?$/;
@@ -25,7 +23,7 @@ export function placeOf(error: unknown): SourcePlace | undefined {
     const [, where, line, column] = (at === 0 ? headPattern : framePattern).exec(text) ?? [];
     if (where === undefined) continue;
     const file = toFile(where);
-    if (file.includes("/node_modules/") || file.startsWith(`${ownFolder}/`)) continue;
+    if (file.includes("/node_modules/") || file.startsWith(`${ownFolder()}/`)) continue;
     return { file, line: Number(line), ...(column !== undefined && { column: Number(column) }) };
   }
   return undefined;

@@ -3,6 +3,7 @@ import { CommandError } from "../errors.ts";
 import { AskedTime } from "./asked-time.ts";
 import { describeCauses } from "./causes.ts";
 import type { CommandLogLevel, LogLine } from "./context.ts";
+import { placeOfFetch } from "./fetch-places.ts";
 import type { JsonObject } from "./foreign.ts";
 import {
   type CompletedResult,
@@ -36,6 +37,8 @@ export class Recorder {
   #returnedAt: number | undefined;
   readonly #askedTime: AskedTime;
   isOpen = true;
+  /** Called when a result has to wait before it is serialized: the work is done, so the time limit has to stop. */
+  onReturned: (() => void) | undefined;
 
   constructor(options: RunOptions) {
     this.#options = options;
@@ -94,7 +97,7 @@ export class Recorder {
     const withPlace = this.#options.caller?.kind === "local";
     const details = given ?? stack ?? (error === undefined ? undefined : describeCauses(error, { withPlace }));
     // A person is told where; over MCP nobody is, because paths are nobody else's business.
-    const at = error instanceof CommandError ? undefined : placeOf(error);
+    const at = error instanceof CommandError ? undefined : (placeOf(error) ?? placeOfFetch(error));
     return this.#end(message, details, () => ({
       ending: "failed",
       cause,
@@ -118,8 +121,9 @@ export class Recorder {
     return this.#ended;
   }
 
-  /** The work is done, whatever comes before it is told. */
+  /** The work is done and its result waits to be serialized. The wait counts neither as duration nor as timeout. */
   hasReturned(): void {
+    this.onReturned?.();
     this.#returnedAt ??= this.#options.clock.monotonic();
   }
 

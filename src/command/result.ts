@@ -66,12 +66,11 @@ async function writeLater(first: Promise<unknown>, result: unknown, by: Returned
 }
 
 /**
- * There while a result must not be written out: another one was, in this turn, or its client is not ready for it.
- * Asked anew after each wait, because others have waited for the same. Where there is a deadline only the turn is
- * waited for: the work is done in time.
+ * Returns a promise while a result must not be serialized: another large one was in this turn of the event loop, or
+ * there is no room for it. Called again after each wait, because other results wait for the same.
  */
-function waitForRoom(result: unknown, { command, options, record }: ReturnedBy): Promise<unknown> | undefined {
-  const room = isHeavyTurn() ? nextTurn() : command.timeout === undefined ? options.door.room?.(result) : undefined;
+function waitForRoom(result: unknown, { options, record }: ReturnedBy): Promise<unknown> | undefined {
+  const room = isHeavyTurn() ? nextTurn() : options.door.room?.(result);
   if (room !== undefined) record.hasReturned();
   return room;
 }

@@ -2,20 +2,22 @@ import type { Clock } from "../clock.ts";
 import { Cancelled, messageOf, ShuttingDown, TimedOut } from "../errors.ts";
 import { askFirst, asksFirst } from "./ask.ts";
 import type { Caller } from "./caller.ts";
+import { messageWithCause } from "./causes.ts";
 import type { Command } from "./command.ts";
 import type { Answer, CommandContext, Door, Origin, Question, Steps } from "./context.ts";
 import { Deadline } from "./deadline.ts";
+import { watchFetch } from "./fetch-places.ts";
 import { type ForeignTool, ServerGone } from "./foreign.ts";
 import { toForeignOutcome } from "./foreign-result.ts";
 import { allRunning, checkBuiltins } from "./guard-builtins.ts";
 import { describeArguments, unknownArguments } from "./issues.ts";
-import { overdueMs } from "./loop-watch.ts";
-import type { Outcome, RpcError } from "./outcome.ts";
+import { noteFirstLines, noteRunEnd } from "./loop-watch.ts";
+import type { GivenUpHost, Outcome, RpcError } from "./outcome.ts";
 import { Recorder } from "./recorder.ts";
 import { toOutcome } from "./result.ts";
 import { toPlain } from "./result-json.ts";
 import { askAt, createContext, createRelay } from "./run-context.ts";
-import { addBlock, endedNames, minBlockMs, noteBegun, type Run, running, runs } from "./running.ts";
+import { addBlock, endedNames, type LiveRun, noteBegun, running, runs } from "./running.ts";
 import { type Validated, validate } from "./schema.ts";
 
 export interface RunOptions {
@@ -93,7 +95,7 @@ function isOurs(reason: unknown): reason is Error {
 }
 
 /** One run from its first line to its ending; what it writes after that is dropped. */
-class CommandRun implements Run {
+class CommandRun implements LiveRun {
   readonly name: string;
   readonly #command: Command;
   readonly #input: unknown;
@@ -103,6 +105,8 @@ class CommandRun implements Run {
   #hasReturned = false;
   /** The longest time in which it blocked the event loop; 0 for short ones. */
   #blockedMs = 0;
+  /** The host that had given up when a block ended. */
+  #lateFor: GivenUpHost | undefined;
   #cancelGrace: (() => void) | undefined;
   #deadline: Deadline | undefined;
   /** How it ended before its command did. */
@@ -125,16 +129,20 @@ class CommandRun implements Run {
     for (const signal of signals ?? []) signal.addEventListener("abort", this.#onAbort, { once: true });
     stoppers?.add(this.#stopWith);
     const seconds = this.#command.timeout;
-    if (seconds !== undefined)
+    if (seconds !== undefined) {
       this.#deadline = new Deadline(clock, seconds * 1000, () => this.#stopWith(new TimedOut(seconds)));
+      this.#record.onReturned = () => this.#deadline?.cancel();
+    }
     running.add(this);
     noteBegun(this.name);
+    const begunAt = clock.monotonic();
     let outcome: Outcome | Promise<Outcome>;
     try {
       outcome = runs.run(this, execute, this);
     } catch (error) {
       outcome = this.#failed(error);
     }
+    noteFirstLines(this, begunAt);
     return outcome instanceof Promise ? this.#wait(outcome) : this.#end(this.#early ?? outcome);
   }
 
@@ -154,7 +162,7 @@ class CommandRun implements Run {
 
   #end(outcome: Outcome): Outcome {
     const { signals, stoppers, door } = this.#options;
-    this.noteBlock(overdueMs());
+    noteRunEnd(this);
     checkBuiltins(allRunning);
     running.delete(this);
     endedNames.add(this.name);
@@ -164,24 +172,31 @@ class CommandRun implements Run {
     stoppers?.delete(this.#stopWith);
     for (const signal of signals ?? []) signal.removeEventListener("abort", this.#onAbort);
     door.finish?.();
-    return this.#blockedMs === 0 ? outcome : { ...outcome, blockedMs: this.#blockedMs };
+    if (this.#blockedMs === 0) return outcome;
+    return { ...outcome, blockedMs: this.#blockedMs, ...(this.#lateFor !== undefined && { lateFor: this.#lateFor }) };
   }
 
-  /** What was blocked before this run began is not counted. */
-  noteBlock(ms: number): void {
-    if (ms <= minBlockMs) return;
-    const ownMs = Math.round(Math.min(ms, this.#options.clock.monotonic() - this.#record.startedAt));
-    if (ownMs <= minBlockMs) return;
-    this.#blockedMs = Math.max(this.#blockedMs, ownMs);
-    addBlock({ name: this.name, ms: ownMs, lateFor: this.#lateFor(ownMs) });
+  /** What was blocked before this run began is not counted. The code of an upstream is not in this process. */
+  mayHaveBlocked(ms: number): number {
+    if (this.#command.foreign !== undefined) return 0;
+    return Math.min(ms, this.#options.clock.monotonic() - this.#record.startedAt);
+  }
+
+  noteBlock(blockedMs: number): void {
+    const ms = Math.round(blockedMs);
+    this.#blockedMs = Math.max(this.#blockedMs, ms);
+    const lateFor = this.#findGivenUpHost(ms);
+    this.#lateFor ??= lateFor;
+    addBlock({ name: this.name, ms, lateFor });
   }
 
   /** The host of the client that waits, if it has given up by now. */
-  #lateFor(blockedMs: number): WaitingClient | undefined {
+  #findGivenUpHost(blockedMs: number): GivenUpHost | undefined {
     const { waiting, door, clock } = this.#options;
     if (waiting === undefined || door.isTask === true) return undefined;
     const silentMs = waiting.isExtended ? blockedMs : clock.monotonic() - waiting.since;
-    return silentMs > waiting.limitMs ? waiting : undefined;
+    const { host, limitMs } = waiting;
+    return silentMs > limitMs ? { host, limitMs } : undefined;
   }
 
   fail(error: unknown): void {
@@ -227,6 +242,7 @@ class CommandRun implements Run {
 
   #run(input: unknown, context: CommandContext): Outcome | Promise<Outcome> {
     context.signal.throwIfAborted();
+    watchFetch();
     // What others have changed by now is not this one's doing.
     if (running.size > 1) checkBuiltins(() => [...running].filter((other) => other !== this));
     const returned: unknown = this.#command.run(input as never, context);
@@ -271,7 +287,7 @@ class CommandRun implements Run {
     if (error instanceof ServerGone) return this.#record.failed("crash", error.message, error);
     const rpc = toRpcError(error);
     return rpc === undefined
-      ? this.#record.failed("command", messageOf(error), error)
+      ? this.#record.failed("command", messageWithCause(error), error)
       : this.#record.failed("protocol", rpc.message, error, { rpc });
   }
 

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import type { GivenUpHost } from "./outcome.ts";
 
 /** Which commands run in this process, and have since somebody looked. */
 export interface Run {
@@ -8,18 +9,20 @@ export interface Run {
 }
 
 /** A run that has not ended. */
-interface LiveRun extends Run {
-  /** Notes that the event loop was blocked for so long until now. */
+export interface LiveRun extends Run {
+  /** How much of the last `ms` this run may have blocked the event loop: 0 if its code is not in this process. */
+  mayHaveBlocked(ms: number): number;
+  /** Notes that it has blocked the event loop for so long until now. */
   noteBlock(ms: number): void;
 }
 
-/** A time in which nothing but commands ran in this process. */
+/** A time in which the event loop was blocked by one command. */
 export interface Block {
-  /** A command that ran in it. */
+  /** The command. */
   readonly name: string;
   readonly ms: number;
   /** The host that had stopped waiting for the answer of this run when the block ended. */
-  readonly lateFor: { readonly host: string; readonly limitMs: number } | undefined;
+  readonly lateFor: GivenUpHost | undefined;
 }
 
 /** A shorter block is not named. */
@@ -28,6 +31,8 @@ export const minBlockMs = 1_000;
 export const runs = new AsyncLocalStorage<Run>();
 export const running = new Set<LiveRun>();
 export const endedNames = new Set<string>();
+/** Runs that have ended since the last look and may have blocked the event loop in that time. */
+export const endedSuspects = new Set<LiveRun>();
 
 /** The blocks that runs have noted since the last look. */
 let blocks: Block[] = [];

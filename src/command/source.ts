@@ -8,6 +8,8 @@ export interface CommandSource {
   readonly problems: readonly LoadProblem[];
   /** What is wrong with all of it, in a sentence; undefined while it is well. */
   readonly trouble: string | undefined;
+  /** The commands are tools of an upstream: a name that another command has is left out, and never stops a start. */
+  readonly isUpstream?: boolean;
   get(toolName: string): CatalogEntry | undefined;
   /** Commands whose files are not loaded yet; absent where there are never any. */
   readonly pending?: readonly PendingCommand[];

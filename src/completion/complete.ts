@@ -5,6 +5,7 @@ import { closest } from "../command/suggest.ts";
 import { messageOf } from "../errors.ts";
 import { CompletionFailed } from "./completion-failed.ts";
 import { filterBy } from "./filter.ts";
+import { withParser } from "./pattern-program.ts";
 import { type Path, parsePath, resolveContext, valueAt } from "./references.ts";
 import { openSchema, type SchemaView } from "./schema-branches.ts";
 import { schemaAt } from "./schema-names.ts";
@@ -82,7 +83,6 @@ export async function completeWithDescriptions(
   options.signal?.throwIfAborted();
   const { partial = "", arguments: given = {}, context = {}, argument } = request;
   checkRequest(partial, argument);
-  const view = openSchema(schema);
   const known: CandidateRequest = {
     partial,
     arguments: given,
@@ -90,20 +90,32 @@ export async function completeWithDescriptions(
     today: toTimestamp((options.clock ?? systemClock).now()).slice(0, 10),
   };
   try {
-    const target = argument ?? findArgumentBeingTyped(view, known);
-    const completer = target === undefined ? undefined : completerOf(options.completers, target);
-    if (target !== undefined && completer !== undefined)
-      return toCompletion(await runCompleter(completer, target, known, options), partial);
-    return toCompletion(
-      target === undefined ? candidatesOf(view, schema, known, given) : valuesAt(view, target, known),
-      partial,
-    );
+    const finding = withParser(() => find(schema, argument, known, options.completers));
+    const found = finding instanceof Promise ? await finding : finding;
+    if ("items" in found) return toCompletion(found, partial);
+    return toCompletion(await runCompleter(found.completer, found.target, known, options), partial);
   } catch (error) {
     if (error instanceof CompletionFailed && error.argument === undefined && argument !== undefined) {
       throw new CompletionFailed(error.fault, error.reason, { argument, cause: error.cause });
     }
     throw error;
   }
+}
+
+/** The candidates that the schema has, or the completer of the argument that is meant. */
+function find(
+  schema: JsonSchema,
+  argument: string | undefined,
+  request: CandidateRequest,
+  completers: CompletionOptions["completers"],
+): Candidates | { readonly completer: Completer; readonly target: string } {
+  const view = openSchema(schema);
+  const target = argument ?? findArgumentBeingTyped(view, request);
+  const completer = target === undefined ? undefined : completerOf(completers, target);
+  if (target !== undefined && completer !== undefined) return { completer, target };
+  return target === undefined
+    ? candidatesOf(view, schema, request, request.arguments)
+    : valuesAt(view, target, request);
 }
 
 function checkRequest(partial: string, argument: string | undefined): void {

@@ -1,4 +1,3 @@
-import { createRequire } from "node:module";
 import type { AST } from "@eslint-community/regexpp";
 import { anyCharacter, type CharNode, type CharSet, charSetOf } from "./char-set.ts";
 
@@ -54,12 +53,33 @@ export function charsOf(text: string, isUnicode: boolean): string[] {
   return isUnicode ? Array.from(text) : text.split("");
 }
 
-/** Reads a pattern that `new RegExp` has accepted. */
+/** Loaded with the first pattern, for some 15 ms: few schemas have any. */
+let parser: typeof import("@eslint-community/regexpp") | undefined;
+
+/** Thrown while the parser is not loaded. See `withParser`. */
+class ParserNotLoaded extends Error {
+  override readonly name = "ParserNotLoaded";
+}
+
+/** Returns what `act` returns. Where `act` needs the parser of patterns, it is loaded and `act` is called once more. */
+export function withParser<T>(act: () => T): T | Promise<T> {
+  try {
+    return act();
+  } catch (error) {
+    if (!(error instanceof ParserNotLoaded)) throw error;
+    return loadParser().then(act);
+  }
+}
+
+/** Loads the parser of patterns. */
+export async function loadParser(): Promise<void> {
+  parser ??= await import("@eslint-community/regexpp");
+}
+
+/** Reads a pattern that `new RegExp` has accepted. Throws while the parser is not loaded. */
 export function parsePattern(source: string, isUnicode: boolean): ParsedPattern {
-  // Loaded with the first pattern, for some 15 ms: few schemas have any.
-  const { RegExpParser, visitRegExpAST } = createRequire(import.meta.url)(
-    "@eslint-community/regexpp",
-  ) as typeof import("@eslint-community/regexpp");
+  if (parser === undefined) throw new ParserNotLoaded();
+  const { RegExpParser, visitRegExpAST } = parser;
   const tree = new RegExpParser().parsePattern(source, 0, source.length, { unicode: isUnicode });
   const groups = new Map<AST.CapturingGroup, number>();
   let hasSame = false;

@@ -12,13 +12,15 @@ import { runCommand } from "../command/run.ts";
 import { closest } from "../command/suggest.ts";
 import { CommandError, messageOf } from "../errors.ts";
 import { isBundledFile } from "../paths.ts";
-import { packFolder } from "../project/project.ts";
+import { findConfigFile, packFolder } from "../project/project.ts";
+import { loadConfigOnly } from "../settings/load-config.ts";
 import { rulesOf } from "../task/retry.ts";
 import { answerRoots, withRoots } from "./given-roots.ts";
 
 export interface CallToolOptions {
   /** Where the commands are. Default: `commands` in the working folder. */
   readonly commands?: string | readonly string[];
+  /** Default: the `toolPrefix` of the config file in the working folder. */
   readonly toolPrefix?: string;
   /**
    * `false`: the commands that come with Meanwhile are unknown. By default they are found where the folders have none
@@ -50,11 +52,17 @@ export async function callTool(
   args: Readonly<Record<string, unknown>> = {},
   options: CallToolOptions = {},
 ): Promise<Envelope> {
-  const { commands = "commands", toolPrefix = "", bundled = true } = options;
+  const { commands = "commands", bundled = true } = options;
   if (typeof name !== "string" || name === "") return refusal("Say which tool to call: callTool(name, args).");
+  let { toolPrefix } = options;
+  try {
+    toolPrefix ??= await projectPrefix();
+  } catch (error) {
+    return refusal(messageOf(error));
+  }
   const folders = (typeof commands === "string" ? [commands] : commands).map((folder) => path.resolve(folder));
   const catalogs: Catalog[] = [];
-  for (const opened of [folders, ...(bundled ? [[packFolder]] : [])]) {
+  for (const opened of [folders, ...(bundled ? [[packFolder()]] : [])]) {
     const catalog = await openCatalog({ folders: opened, toolPrefix, log });
     const entry = catalog.get(name);
     if (entry !== undefined) return await run(entry, { name, args, options });
@@ -67,6 +75,12 @@ export async function callTool(
   return refusal(
     `Unknown tool ${name}; ${guess === undefined ? `there are ${known.join(", ") || `none in ${folders.join(", ")}`}.` : `did you mean ${guess}?`}`,
   );
+}
+
+/** Returns the prefix that a server of the project in the working folder puts in front of its tools. */
+async function projectPrefix(): Promise<string> {
+  const file = findConfigFile(path.resolve());
+  return file === undefined ? "" : ((await loadConfigOnly(file)).toolPrefix ?? "");
 }
 
 interface Called {

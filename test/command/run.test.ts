@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
@@ -97,6 +99,39 @@ describe("a run", () => {
       expect(await details(new Error("boom"))).toBeUndefined();
     },
   );
+
+  describe("whose fetch fails carries the cause", () => {
+    const fetching = (url: string) => defineCommand({ summary: "x", run: async () => await fetch(url) });
+
+    test("and the line of the command", async () => {
+      const server = createServer().listen(0, "127.0.0.1");
+      await once(server, "listening");
+      const { port } = server.address() as AddressInfo;
+      server.close();
+      const message = `fetch failed: connect ECONNREFUSED 127.0.0.1:${port}`;
+      const outcome = await run(fetching(`http://127.0.0.1:${port}/`));
+      expect(outcome).toMatchObject({ ending: "failed", message, at: { file: import.meta.filename } });
+      expect(outcome.messages).toMatchObject([{ type: "error", text: message }]);
+    });
+
+    test("of every address that was tried", async () => {
+      const refused = (address: string) => new Error(`connect ECONNREFUSED ${address}`);
+      const cause = new AggregateError([refused("::1:9"), refused("127.0.0.1:9")], "");
+      const failing = defineCommand({
+        summary: "x",
+        run: () => Promise.reject(new TypeError("fetch failed", { cause })),
+      });
+      expect(await run(failing)).toMatchObject({
+        message: "fetch failed: connect ECONNREFUSED ::1:9, connect ECONNREFUSED 127.0.0.1:9",
+      });
+    });
+
+    test("which is not added to a message of the author's own", async () => {
+      const error = new Error("The report cannot be fetched", { cause: new Error("connect ECONNREFUSED") });
+      const failing = defineCommand({ summary: "x", run: () => Promise.reject(error) });
+      expect(await run(failing)).toMatchObject({ message: "The report cannot be fetched" });
+    });
+  });
 
   test("shows stacks in its messages only when debugging", async () => {
     const command = defineCommand({ summary: "x", run: () => Promise.reject(new Error("boom")) });
@@ -396,6 +431,29 @@ describe("stopping a run", () => {
     expect(await outcome).toMatchObject({ ending: "failed", cause: "timeout", message: "Timed out after 5 s." });
     expect(clock.pendingTimers).toBe(0);
   });
+
+  test.each(["own", "foreign"])(
+    "a result waits for room, and the timeout does not end that wait (%s)",
+    async (whose) => {
+      const clock = new FakeClock();
+      const granted = Promise.withResolvers<void>();
+      let hasRoom = false;
+      const room = () => (hasRoom ? undefined : granted.promise.then(() => (hasRoom = true)));
+      const command =
+        whose === "own"
+          ? defineCommand({ summary: "x", timeout: 5, run: () => ({ done: true }) })
+          : foreign(async () => ({ content: [] }), {}, { timeout: 5 });
+      let isOver = false;
+      const outcome = Promise.resolve(run(command, {}, { clock, door: { room } })).finally(() => (isOver = true));
+      await new Promise(setImmediate);
+      clock.advance(60_000);
+      await new Promise(setImmediate);
+      expect(isOver).toBe(false);
+      granted.resolve();
+      expect(await outcome).toMatchObject({ ending: "completed", durationMs: 0 });
+      expect(clock.pendingTimers).toBe(0);
+    },
+  );
 
   test("a result that comes after the stop is not a result", async () => {
     const stop = new AbortController();

@@ -3,10 +3,11 @@ import { describe, expect, test } from "vitest";
 import { CompletionFailed } from "../../src/completion/completion-failed.ts";
 import { readPattern } from "../../src/completion/pattern.ts";
 import { matchProgram } from "../../src/completion/pattern-match.ts";
-import { compileProgram, parsePattern } from "../../src/completion/pattern-program.ts";
+import { compileProgram, loadParser, parsePattern } from "../../src/completion/pattern-program.ts";
 import type { MakeRequest } from "../../src/completion/pattern-texts.ts";
 import { rounds } from "../helpers/rounds.ts";
 
+await loadParser();
 fc.configureGlobal({ seed: 20260728 });
 
 const make = (pattern: string, request: Partial<MakeRequest> = {}) =>

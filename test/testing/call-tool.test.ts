@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { callTool } from "../../src/testing/call-tool.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 
@@ -106,5 +106,38 @@ test("A tool is called by each of its other names; arguments given by two are an
   expect(twice).toMatchObject({
     success: false,
     messages: [{ text: "`endpoint` is another name of `url`; give one of them." }],
+  });
+});
+
+describe("in the folder of a project", () => {
+  /** Makes a project with this config file the working folder of the test. */
+  function enterProject(config: Readonly<Record<string, string>>): void {
+    const project = writeFiles(temporaryFolder(), {
+      ...config,
+      "commands/report/build.ts": `import { defineCommand } from ${JSON.stringify(source)};
+export default defineCommand({ summary: "Build", run: () => ({ built: true }) });`,
+    });
+    const cwd = vi.spyOn(process, "cwd").mockReturnValue(project);
+    onTestFinished(() => cwd.mockRestore());
+  }
+
+  test.each([
+    ["meanwhile.config.json", '{ "toolPrefix": "acme" }'],
+    ["meanwhile.config.mjs", 'export default { toolPrefix: "acme" };'],
+  ])("a tool has the `toolPrefix` of %s", async (name, text) => {
+    enterProject({ [name]: text });
+    expect(await callTool("acme_report_build")).toMatchObject({ success: true, data: { built: true } });
+    expect(await callTool("report_build")).toMatchObject({
+      success: false,
+      messages: [{ text: expect.stringContaining("Unknown tool report_build; there are acme_report_build,") }],
+    });
+    expect(await callTool("report_build", {}, { toolPrefix: "" })).toMatchObject({ success: true });
+  });
+
+  test("a config that is wrong is an envelope that names the file and the setting", async () => {
+    enterProject({ "meanwhile.config.json": '{ "toolPrefix": 7 }' });
+    const { success, messages } = await callTool("report_build");
+    expect(success).toBe(false);
+    expect(messages[0]?.text).toMatch(/meanwhile\.config\.json.*toolPrefix/);
   });
 });

@@ -16,7 +16,8 @@ export default defineCommand({
     filters: z.array(z.object({ list: z.enum(filterLists), values: z.array(z.string()) })),
   }),
   effects: "read",
-  examples: ["", "--list exclude_globs"],
+  positional: ["list"],
+  examples: ["", "exclude_globs"],
   summarize: ({ filters }) => `${filters.flatMap(({ values }) => values).length} values`,
   run({ list }, task) {
     return withMonitor(task.home, (db) => {

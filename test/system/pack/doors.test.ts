@@ -56,8 +56,10 @@ test("every command says the same as an envelope, in the terminal and over MCP, 
     const terminal = await doors.terminal([...wordsOf(tool), ...words, "--json"]);
     expect(terminal, tool).toMatchObject({
       code,
-      stdout: "",
       stderr: expect.stringContaining(`✗ ${inWords(tool, envelope.text)}\n`),
+    });
+    expect(JSON.parse(terminal.stdout), tool).toMatchObject({
+      error: { message: inWords(tool, envelope.text), exitCode: code },
     });
   }
 
