@@ -2,10 +2,10 @@ import { RequestError } from "../errors.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
 import { cut } from "../wire/peer-errors.ts";
 import { legacyRevision } from "../wire/revisions.ts";
-import type { TaskPage, TaskState } from "./client.ts";
+import type { TaskPage, TaskState, Tool } from "./client.ts";
 import { answerMs } from "./connection/server-connection.ts";
 import type { ClientFacts } from "./follow/find-task.ts";
-import { followUpPrefix } from "./follow/plain-handle.ts";
+import { followUpPrefix, resultTool } from "./follow/plain-handle.ts";
 import { readTask } from "./follow/remote-task.ts";
 import { firstTextOf } from "./tool-result.ts";
 
@@ -20,8 +20,9 @@ export async function listTasks({ connection, tools }: ClientFacts, cursor: stri
     return toPage(listOf(result.tasks).map(readTask), result.nextCursor);
   }
   const listed = await tools.list();
-  const name = `${followUpPrefix(listed) ?? ""}task_list`;
-  if (!listed.some((tool) => tool.name === name))
+  const prefix = followUpPrefix(listed);
+  const name = `${prefix ?? ""}task_list`;
+  if (!listed.some((tool) => tool.name === name || (tool.name === `${prefix}${resultTool}` && isAlone(tool))))
     throw new RequestError(
       "method",
       "This server does not list tasks; keep a task's id, and ask for the task by that.",
@@ -32,6 +33,16 @@ export async function listTasks({ connection, tools }: ClientFacts, cursor: stri
     throw new RequestError("params", cut(firstTextOf(result) || "The server did not list its tasks."));
   }
   return toPage(listOf(data.jobs).map(fromJob), data.next_cursor);
+}
+
+/** True for `task_result` of a server that lists no other follow-up tool, and has them all the same. */
+function isAlone({ inputSchema }: Tool): boolean {
+  const { properties, required } = fieldsOf(inputSchema);
+  return fieldsOf(properties).answer !== undefined && !listOfTexts(required).includes("job_id");
+}
+
+function listOfTexts(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
 }
 
 function toPage(tasks: readonly (TaskState | undefined)[], nextCursor: unknown): TaskPage {

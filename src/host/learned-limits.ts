@@ -13,8 +13,16 @@ export interface LearnedLimit {
 export interface LearnedLimits {
   /** Undefined where nothing was learned, or nothing in the last 30 days. */
   limitOf(host: string, transport: Transport): LearnedLimit | undefined;
-  /** A client of this host gave up a call that was silent from its arrival. */
-  noteGivenUp(host: string, transport: Transport, ageMs: number): void;
+  /** Clients of this host gave up these calls together: within a second. */
+  noteGivenUp(host: string, transport: Transport, calls: readonly GivenUpCall[]): void;
+}
+
+/** A tool call that its client cancelled or left. */
+export interface GivenUpCall {
+  /** The time since its request arrived. */
+  readonly ageMs: number;
+  /** True if the client had got neither an answer nor progress. */
+  readonly isSilent: boolean;
 }
 
 /** The ages at which calls were given up, one after the other, and what was learned from them. */
@@ -34,15 +42,25 @@ const samePart = 0.03;
 const sameMs = 1_000;
 
 /**
- * Adds the age of a call that was given up. The limit is learned from three calls in a row of the same age; an age that
- * differs begins a new row. The youngest of the three is the limit.
+ * Adds calls that were given up together: they count as one. The limit is learned from three silent calls in a row of
+ * the same age; calls of another age end the row, silent or not. The youngest of the three is the limit.
  */
-export function addGivenUp({ agesMs, learned }: GivenUp, ageMs: number, now: number): GivenUp {
+export function addGivenUp(known: GivenUp, calls: readonly GivenUpCall[], now: number): GivenUp {
+  const { agesMs, learned } = known;
   const kept = learned === undefined ? {} : { learned };
+  const together = calls.map(({ ageMs }) => ageMs);
+  const silent = calls.flatMap(({ ageMs, isSilent }) => (isSilent ? [ageMs] : []));
+  if (!areSame(together)) return { agesMs: [], ...kept };
+  if (silent.length === 0) return areSame([...agesMs, ...together]) ? known : { agesMs: [], ...kept };
+  const ageMs = Math.min(...silent);
   if (ageMs < minAgeMs) return { agesMs: [], ...kept };
   const row = [...agesMs, ageMs];
-  const [youngest, oldest] = [Math.min(...row), Math.max(...row)];
-  if (oldest - youngest > Math.max(sameMs, oldest * samePart)) return { agesMs: [ageMs], ...kept };
+  if (!areSame(row)) return { agesMs: [ageMs], ...kept };
   if (row.length < enoughCalls) return { agesMs: row, ...kept };
-  return { agesMs: [], learned: { limitMs: Math.round(youngest), since: now } };
+  return { agesMs: [], learned: { limitMs: Math.round(Math.min(...row)), since: now } };
+}
+
+function areSame(agesMs: readonly number[]): boolean {
+  const [youngest, oldest] = [Math.min(...agesMs), Math.max(...agesMs)];
+  return agesMs.length === 0 || oldest - youngest <= Math.max(sameMs, oldest * samePart);
 }

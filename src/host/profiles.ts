@@ -16,7 +16,7 @@ export interface HostProfile {
   readonly name: string;
   readonly title: string;
   readonly limits: { readonly stdio: HostLimit; readonly http: HostLimit };
-  /** Where the figures come from. */
+  /** Where the limits come from; starts with `assumed` where they are those of an unknown host. */
   readonly source: string;
 }
 
@@ -99,13 +99,13 @@ export const knownHosts: readonly HostProfile[] = [
     name: "factory-cli",
     title: "Factory droid",
     limits: both(assumed),
-    source: "measured 2026-11, version 0.225.2: the name only; taken as an unknown host",
+    source: "assumed: its limit is unknown; its name was measured 2026-11, version 0.225.2",
   },
   {
     name: "qwen-cli-mcp-client-probe",
     title: "Qwen Code",
     limits: both(assumed),
-    source: "measured 2026-11, version 0.24.4: the name only; taken as an unknown host",
+    source: "assumed: its limit is unknown; its name was measured 2026-11, version 0.24.4",
   },
   {
     name: "claude-ai",
@@ -118,7 +118,7 @@ export const knownHosts: readonly HostProfile[] = [
     name: "cursor-vscode",
     title: "Cursor",
     limits: both(assumed),
-    source: "public threads: the name only; taken as an unknown host",
+    source: "assumed: its limit is unknown; its name is from public threads",
   },
   { name: "jcode", title: "jcode", limits: both(hard(30)), source: "public threads; the name is in its source" },
   {

@@ -40,7 +40,7 @@ export class CallersGuests {
     // One that could not be made is closed before it is known.
     let known: Guest | undefined;
     const onClose = () => void (known !== undefined && this.#forOne.delete(known));
-    known = await Guest.open(this.#options, { era, isForOne: true, onClose });
+    known = await Guest.open(this.#options, { era, isForOne: true, isOfOneCaller: true, onClose });
     this.#forOne.add(known);
     if (this.#isClosed) known.close();
     return known;
@@ -56,7 +56,7 @@ export class CallersGuests {
   #open(era: GuestEra, key: string): Promise<Guest> {
     // One that made room may end long after another has taken its place.
     const forget = () => void (this.#kept.get(key)?.guest === guest && this.#kept.delete(key));
-    const guest: Promise<Guest> = Guest.open(this.#options, { era, onClose: forget });
+    const guest: Promise<Guest> = Guest.open(this.#options, { era, isOfOneCaller: true, onClose: forget });
     // A server that could not be made may be made the next time.
     guest.catch(forget);
     return guest;

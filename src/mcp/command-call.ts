@@ -22,6 +22,7 @@ import { handOver } from "./generation/hand-over.ts";
 import type { FollowUpTools } from "./generation/plain.ts";
 import { asksForTask, refuseWrongSupport, takesOfCall } from "./generation/task-support.ts";
 import { budgetFor, type HostLimitOptions, limitOf } from "./host-limit.ts";
+import { admitsHandle, type ListedShapes } from "./listed-shapes.ts";
 import { noteOutcome } from "./note-outcome.ts";
 import { originOf } from "./origin-of.ts";
 import { BacklogPlace, isLarge, makeRoom, type ResultRoom, weighsLarge } from "./outbound.ts";
@@ -32,7 +33,7 @@ import { ProgressSender, progressGapMs } from "./progress-sender.ts";
 import { canAnswer, canElicit, toAnswer, withReason } from "./questions.ts";
 import type { ClientRequest, Result } from "./request.ts";
 import type { RequestStates, Resumed } from "./request-states.ts";
-import { describeUnstored, errorResult, toCallResult, whereItWent } from "./results.ts";
+import { describeUnstored, describeUntaken, errorResult, toCallResult, whereItWent } from "./results.ts";
 import { isBug } from "./router.ts";
 
 export interface CommandCallOptions extends HostLimitOptions {
@@ -46,6 +47,7 @@ export interface CommandCallOptions extends HostLimitOptions {
   readonly results: ResultRoom;
   /** Absent when the follow-up tools are switched off. */
   readonly plain: FollowUpTools | undefined;
+  readonly shapes: ListedShapes;
 }
 
 /** How a call ended, or what its client is sent back with. */
@@ -109,22 +111,23 @@ export class CommandCall implements CallWatcher {
   #toAnswer(error: unknown): Result {
     const isTooMany = asksForTask(this.#call, this.#request) && error instanceof TooManyTasks;
     // What a model can mend is told to the model.
-    if (error instanceof CommandError && !isTooMany) return errorResult(error.message, this.#options.clock);
+    if (error instanceof CommandError && !isTooMany) return this.#errorResult(error.message);
     throw isTooMany ? new RequestError("busy", error.message) : this.#toThrown(error);
   }
 
   /** The task store is opened by the first call; while it cannot be opened, the command does not start. */
   async #answerOnceOpen(opening: Promise<Calls>): Promise<Result> {
+    return await this.#answer(await this.#inTime(opening, describeUnstored(this.#entry.toolName, false)));
+  }
+
+  /** Waits for the task store until shortly before the host gives up. Throws `text` then, and the call goes no further. */
+  async #inTime<T>(step: Promise<T>, text: string): Promise<T> {
     const { clock } = this.#options;
     const { arrivedAt } = this.#request;
-    const calls = await withinHostLimit(
-      opening,
-      { clock, arrivedAt, budget: budgetFor(this.#options, this.#request) },
-      () => {
-        throw new CommandError(describeUnstored({ kind: "unstored", hasStarted: false }, this.#entry.toolName));
-      },
-    );
-    return await this.#answer(calls);
+    const budget = budgetFor(this.#options, this.#request);
+    return await withinHostLimit(step, { clock, arrivedAt, budget }, () => {
+      throw new CommandError(text);
+    });
   }
 
   #answer(calls: Calls): Result | Promise<Result> {
@@ -141,9 +144,10 @@ export class CommandCall implements CallWatcher {
   #begin(calls: Calls): Begun | Promise<Begun> {
     const { requestState, caller } = this.#request;
     if (requestState === undefined) return this.#beginWith(calls, undefined);
-    return this.#options.states
-      .resume(requestState, this.#call, caller)
-      .then((resumed) => this.#beginWith(calls, resumed));
+    const resuming = this.#options.states.resume(requestState, this.#call, caller);
+    return this.#inTime(resuming, describeUntaken(this.#entry.toolName)).then((resumed) =>
+      this.#beginWith(calls, resumed),
+    );
   }
 
   #beginWith(calls: Calls, resumed: Resumed | undefined): Begun | Promise<Begun> {
@@ -171,42 +175,39 @@ export class CommandCall implements CallWatcher {
     const known = withAnswers(asked, this.#request.inputResponses);
     const ahead = await askAhead(command, this.#input, { known, clock, origin: this.#origin });
     if (ahead.kind === "ready") return { answered: ahead.answered };
-    if (ahead.kind === "refused") return { result: errorResult(messageOf(ahead.error), clock) };
+    if (ahead.kind === "refused") return { result: this.#errorResult(messageOf(ahead.error)) };
     if (isHopeless)
-      return { result: errorResult(`${toolName} asks «${ahead.asked[0]?.message}», and ${whyNoAnswer(path)}.`, clock) };
-    return { result: await this.#sendBack(ahead.asked, { asked: ahead.asked }) };
+      return { result: this.#errorResult(`${toolName} asks «${ahead.asked[0]?.message}», and ${whyNoAnswer(path)}.`) };
+    return { result: await this.#sendBack(ahead.asked, { asked: ahead.asked }, false) };
   }
 
   /** The second leg of a call that waits for an answer. */
   async #rejoin(calls: Calls, taskId: string): Promise<Begun> {
     const { engine } = calls;
     const caller = callerKey(this.#request.caller);
+    const { toolName } = this.#entry;
+    const task = await this.#inTime(engine.get(caller, taskId), describeUntaken(toolName));
     this.#options.parked.unpark(taskId);
-    const task = await engine.get(caller, taskId);
     const responses = this.#request.inputResponses;
     const answers = openQuestions(task).filter(({ key }) => Object.hasOwn(responses, key));
     try {
-      await engine.answer(
-        caller,
-        taskId,
-        Object.fromEntries(answers.map((question) => [question.key, toAnswer(responses[question.key], question)])),
-      );
+      const given = answers.map((question) => [question.key, toAnswer(responses[question.key], question)]);
+      const taken = engine.answer(caller, taskId, Object.fromEntries(given));
+      await this.#inTime(taken, describeUnstored(toolName, true));
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      const open = openQuestions(await engine.get(caller, taskId));
+      const open = openQuestions(await this.#inTime(engine.get(caller, taskId), describeUnstored(toolName, true)));
       this.#options.parked.park(engine, caller, taskId, open);
-      const result = await this.#sendBack(
-        open.map((question) => withReason(question, error.message)),
-        { taskId },
-      );
-      return { result };
+      const asked = open.map((question) => withReason(question, error.message));
+      return { result: await this.#sendBack(asked, { taskId }, true) };
     }
     return await calls.rejoin(taskId, this.#toRequest([]));
   }
 
   /** Sends the client away with questions and the state that leads back. */
-  #sendBack(asked: readonly TaskQuestion[], to: Resumed): Promise<Result> {
-    return this.#options.states.toInputRequired(asked, to, this.#call, this.#request.caller);
+  #sendBack(asked: readonly TaskQuestion[], to: Resumed, hasStarted: boolean): Promise<Result> {
+    const answer = this.#options.states.toInputRequired(asked, to, this.#call, this.#request.caller);
+    return this.#inTime(answer, describeUnstored(this.#entry.toolName, hasStarted));
   }
 
   #toRequest(answered: readonly TaskQuestion[]): CallRequest {
@@ -286,20 +287,20 @@ export class CommandCall implements CallWatcher {
       const { taskId } = ending.task;
       const open = openQuestions(ending.task);
       this.#options.parked.park(engine, callerKey(this.#request.caller), taskId, open);
-      return this.#sendBack(open, { taskId });
+      return this.#sendBack(open, { taskId }, true);
     }
     if (ending.kind === "deferred")
       return handOver(ending, {
         ...this.#options,
         engine,
         toolName: this.#entry.toolName,
+        isForeign: this.#entry.command.foreign !== undefined,
         request: this.#request,
         budget: () => budgetFor(this.#options, this.#request),
       });
-    if (ending.kind === "unstored")
-      return errorResult(describeUnstored(ending, this.#entry.toolName), this.#options.clock);
+    if (ending.kind === "unstored") return this.#errorResult(describeUnstored(this.#entry.toolName, ending.hasStarted));
     if (ending.kind === "left")
-      return errorResult(whereItWent(ending, this.#entry.toolName, this.#request.caller), this.#options.clock);
+      return this.#errorResult(whereItWent(ending, this.#entry.toolName, this.#request.caller));
     this.#sender?.finish();
     const bytes = sizeOf(ending.outcome);
     const leavesAtOnce = this.#sender === undefined && !ending.isOnRecord && !isLarge(bytes);
@@ -324,11 +325,23 @@ export class CommandCall implements CallWatcher {
       withLog: this.#options.isDebug || this.#request.client.wantsLog,
       progressToken: this.#request.progressToken,
       taskId,
+      hasOwnSchema: this.#hasOwnSchema,
       note:
         note === undefined
           ? undefined
           : { type: "info", text: note, timestamp: toTimestamp(this.#options.clock.now()) },
     });
+  }
+
+  /** See `ErrorTerms`. */
+  get #hasOwnSchema(): boolean {
+    const { shapes, plain } = this.#options;
+    return shapes.wasForTasks(this.#request) || !admitsHandle(this.#request, plain !== undefined);
+  }
+
+  #errorResult(text: string): Result {
+    const terms = { command: this.#entry.command, hasOwnSchema: this.#hasOwnSchema };
+    return errorResult(text, this.#options.clock, terms);
   }
 
   get #origin(): Origin {

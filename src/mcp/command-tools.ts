@@ -17,6 +17,7 @@ import { knowsTaskSupport } from "../wire/revisions.ts";
 import { CommandCall, type CommandCallOptions } from "./command-call.ts";
 import { refuseWrongSupport, takesJobNotifications } from "./generation/task-support.ts";
 import { budgetFor } from "./host-limit.ts";
+import { admitsHandle } from "./listed-shapes.ts";
 import { badParams } from "./params.ts";
 import type { CommandTools, ListedTool, ToolCall } from "./parts.ts";
 import type { ClientIdentity, ClientRequest, Result } from "./request.ts";
@@ -35,6 +36,8 @@ interface ListShape {
   readonly hasSupport: boolean;
   /** Tools that may become tasks say so as the jobs dialect does. */
   readonly takesJobs: boolean;
+  /** A handle may stand in place of a result, and output schemas admit it. */
+  readonly admitsHandle: boolean;
 }
 
 function listFor(
@@ -59,36 +62,41 @@ function withEnvelopeOnTop(result: Result): Result {
 
 /** tools/list and tools/call for every command of a catalog. */
 export function createTools(options: ToolsOptions): CommandTools {
-  const { catalog, plain, deferral } = options;
+  const { catalog, plain, deferral, shapes } = options;
+  const shapeFor = (request: ClientRequest): ListShape => ({
+    hasSupport: showsSupport(request.client),
+    takesJobs: takesJobNotifications(request.client),
+    admitsHandle: admitsHandle(request, plain !== undefined),
+  });
   /** What was made of a list for each kind of client. */
   const listsOf = new WeakMap<readonly ListedTool[], Map<string, readonly ListedTool[]>>();
   const commandTools = keepList(options);
   return {
-    async list({ caller, client }) {
+    async list(request) {
+      // Before anything is waited for: a call may be next to this request.
+      shapes.note(request);
       const commands = await commandTools();
       const kept = listsOf.get(commands) ?? new Map<string, readonly ListedTool[]>();
       listsOf.set(commands, kept);
-      const hasSupport = showsSupport(client);
-      const takesJobs = takesJobNotifications(client);
-      const key = `${hasSupport} ${takesJobs} ${isKnown(caller)}`;
-      const tools = kept.get(key) ?? listFor(commands, plain?.list(caller) ?? [], { hasSupport, takesJobs });
+      const shape = shapeFor(request);
+      const key = `${JSON.stringify(shape)} ${isKnown(request.caller)} ${plain?.isAloneFor(request)}`;
+      const tools = kept.get(key) ?? listFor(commands, plain?.list(request) ?? [], shape);
       kept.set(key, tools);
       return tools;
     },
-    present(tool, { client }) {
+    present(tool, request) {
       const name = textOf(tool.name) ?? "";
       const entry = catalog.get(name);
       // A name that is ours leads to ours.
       const isOurs = entry?.toolName === name ? entry.command.foreign === undefined : plain?.inputSchema(name);
       if (isOurs) return undefined;
-      const shape = { hasSupport: showsSupport(client), takesJobs: takesJobNotifications(client) };
-      return present(tool, entry, shape, deferral);
+      return present(tool, entry, shapeFor(request), deferral);
     },
     inputSchema: (toolName) => catalog.get(toolName)?.command.inputSchema ?? plain?.inputSchema(toolName),
     load: (toolName) => catalog.load(toolName),
     call(called, request) {
       const answer = callTool(options, called, request);
-      if (catalog.pending.length > 0) void loadAfter(answer);
+      if (catalog.pending.length > 0) void loadAfter(answer, catalog);
       if (answer === undefined || !takesJobNotifications(request.client)) return answer;
       return answer instanceof Promise ? answer.then(withEnvelopeOnTop) : withEnvelopeOnTop(answer);
     },
@@ -98,17 +106,21 @@ export function createTools(options: ToolsOptions): CommandTools {
       const known = starting.then((value) => ({ value }));
       const started = await withinHostLimit(known, { clock, arrivedAt: request.arrivedAt, budget }, () => undefined);
       if (started !== undefined) return await act(started.value);
-      return errorResult(`${name} was not started, because its server is still starting. Call it again later.`, clock);
+      const command = catalog.get(name)?.command;
+      const hasOwnSchema = shapes.wasForTasks(request) || !shapeFor(request).admitsHandle;
+      const terms = command === undefined ? {} : { command, hasOwnSchema };
+      const sentence = `${name} was not started, because its server is still starting. Call it again later.`;
+      return errorResult(sentence, clock, terms);
     },
     unknown: (toolName) => unknownTool(toolName, catalog),
   };
+}
 
-  /** Loads the other commands when the first call has been answered, so that its client does not wait for them. */
-  async function loadAfter(answer: unknown): Promise<void> {
-    await Promise.allSettled([answer]);
-    await nextTurn();
-    await catalog.loadAll();
-  }
+/** Loads the other commands when the first call has been answered, so that its client does not wait for them. */
+async function loadAfter(answer: unknown, catalog: Catalog): Promise<void> {
+  await Promise.allSettled([answer]);
+  await nextTurn();
+  await catalog.loadAll();
 }
 
 /** The tools of the commands, made again when the catalog has changed. */
@@ -191,7 +203,7 @@ function showsSupport({ isModern, revision }: ClientIdentity): boolean {
 function present(
   listing: Json,
   entry: CatalogEntry | undefined,
-  { hasSupport, takesJobs }: ListShape,
+  { hasSupport, takesJobs, admitsHandle }: ListShape,
   rules: DeferralRules,
 ): Json {
   const { execution, ...plain } = listing;
@@ -204,7 +216,7 @@ function present(
     outputSchema: listing.outputSchema as JsonSchema | undefined,
     foreign: { ...foreign, listing },
   };
-  const listed = toTool({ ...entry, command }, rules);
+  const listed = trim(toTool({ ...entry, command }, rules), admitsHandle ? undefined : command.outputSchema);
   const { execution: support, ...tool } = takesJobs ? withAsync(listed) : listed;
   return hasSupport ? { ...tool, execution: support } : tool;
 }
@@ -243,6 +255,18 @@ function toForeignTool({ command, toolName }: ListedEntry, { listing }: ForeignT
   };
 }
 
+/** The same without a word on a tool that is not long. `outputSchema`: the server's own, for a client that gets no handle. */
+function trim({ _meta, ...tool }: ListedTool, outputSchema: JsonSchema | undefined): ListedTool {
+  const { "meanwhile/tool": said, ...theirs } = fieldsOf(_meta);
+  const { async, taskModeRecommended } = fieldsOf(said);
+  const meta = async === true || taskModeRecommended === true ? fieldsOf(_meta) : theirs;
+  return {
+    ...tool,
+    ...(outputSchema !== undefined && { outputSchema }),
+    ...(Object.keys(meta).length > 0 && { _meta: meta }),
+  } as ListedTool;
+}
+
 function listedOutput(output: NonNullable<Command["outputSchema"]>, hasEnvelope: boolean) {
   if (hasEnvelope) return envelopeSchema(output);
   const { $defs, ...own } = output;
@@ -252,8 +276,14 @@ function listedOutput(output: NonNullable<Command["outputSchema"]>, hasEnvelope:
 /** Theirs, or a handle of ours. What a schema points at within itself has moved with it, unless it has a name. */
 function foreignOutput(output: JsonSchema): JsonSchema {
   const own = output.$id === undefined ? moved(output) : output;
-  return { type: "object", anyOf: [own, envelopeSchema({})] };
+  return { type: "object", anyOf: [own, foreignHandle] };
 }
+
+/** The envelope of a handle, or of a failure. Each schema of another server's lists it, so it is short. */
+const foreignHandle: JsonSchema = {
+  required: ["success", "data", "messages"],
+  properties: { data: { anyOf: [{ maxProperties: 0 }, { required: ["job_id"] }] } },
+};
 
 const literals: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
 

@@ -1,11 +1,13 @@
 import type { Caller } from "../command/caller.ts";
 import { RpcCode } from "../errors.ts";
+import type { GivenUpCall } from "../host/learned-limits.ts";
 import { hasClaim, isModernClaim, logLevels, refuseIssue } from "../wire/claim.ts";
 import { type Json, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
 import { metaKeys } from "../wire/request-envelope.ts";
 import { isPassedOn, modernRevision } from "../wire/revisions.ts";
 import { unsupportedRevision } from "../wire/routing.ts";
+import { ClientFolder, type ReadFolder } from "./client-folder.ts";
 import type { Tasks2025 } from "./generation/tasks-2025.ts";
 import type { ConversationGuest, GuestView } from "./guest-view.ts";
 import { Handshake } from "./handshake.ts";
@@ -35,6 +37,8 @@ export interface ConversationFacts {
   readonly canPush?: () => boolean;
   readonly hostName?: string | undefined;
   readonly folder?: string | undefined;
+  /** Given where the client may name its working folder, because nothing else says which it is. */
+  readonly readFolder?: ReadFolder | undefined;
   readonly environment?: SessionEnvironment | undefined;
   readonly isFront?: boolean;
   /**
@@ -58,7 +62,8 @@ export class Conversation implements ClientConnection {
   readonly #facts: ConversationFacts;
   readonly #router: Router;
   readonly #requests = new Map<Id, IncomingRequest>();
-  readonly #handshake = new Handshake();
+  readonly #handshake: Handshake;
+  readonly #folder: ClientFolder | undefined;
   #closed: AbortController | undefined;
   #isClosed = false;
   #jobs: Set<string> | undefined;
@@ -74,7 +79,9 @@ export class Conversation implements ClientConnection {
   constructor(served: Served, facts: ConversationFacts) {
     this.#served = served;
     this.#facts = facts;
+    this.#handshake = new Handshake(served.clock);
     this.#router = served.routerFor(facts.caller);
+    this.#folder = facts.readFolder === undefined ? undefined : new ClientFolder(facts.readFolder);
     this.#guest = served.guests?.join(this);
     this.#era = facts.era ?? "open";
     if (facts.era === "legacy") this.#begin2025();
@@ -85,7 +92,7 @@ export class Conversation implements ClientConnection {
   }
 
   get folder(): string | undefined {
-    return this.#facts.folder;
+    return this.#facts.folder ?? this.#folder?.path;
   }
 
   get environment(): SessionEnvironment | undefined {
@@ -203,14 +210,22 @@ export class Conversation implements ClientConnection {
     this.close();
   }
 
-  /** Over HTTP: the client hung up before this request was answered. */
+  /** Over HTTP: the client closed the stream of this request before it was answered. */
   noteHangUp(id: Id): void {
     const request = this.#requests.get(id);
-    if (request !== undefined && !this.#isClosed) this.#noteGivenUp(request);
+    if (request === undefined || this.#isClosed || request.isGivenUp) return;
+    request.isGivenUp = true;
+    this.#served.noteClosedStream(request, this.#givenUp(request));
   }
 
-  #noteGivenUp(request: IncomingRequest): void {
-    if (request.method === "tools/call" && request.isSilent) this.#served.noteGivenUp(request);
+  /** Over HTTP: the client closed the stream of its session. */
+  noteLostStream(): void {
+    const { client, caller, door } = this;
+    if (!this.#isClosed) this.#served.noteClosedStream({ client, caller, door, connection: this }, undefined);
+  }
+
+  #givenUp({ method, arrivedAt, isSilent }: IncomingRequest): GivenUpCall | undefined {
+    return method === "tools/call" ? { ageMs: this.#served.clock.monotonic() - arrivedAt, isSilent } : undefined;
   }
 
   close(): void {
@@ -219,6 +234,7 @@ export class Conversation implements ClientConnection {
     // Before the requests are aborted, so that they can tell a lost client from one that cancels.
     this.#closed?.abort(closedError);
     this.#own?.failAll(closedError);
+    this.#handshake.close();
     for (const request of this.#requests.values()) request.abort(closedError);
     this.#requests.clear();
     this.#guest?.close();
@@ -230,7 +246,10 @@ export class Conversation implements ClientConnection {
   }
 
   send(message: Message, way = this.#facts.way): void {
-    if (!this.#isClosed && !this.#handshake.holdsBack(message, this.#requests.size === 1)) way.send(message);
+    if (this.#isClosed) return;
+    const handshake = this.#handshake;
+    if (!handshake.isOpen || !handshake.holdsBack(message, this.#requests.size === 1, () => way.send(message)))
+      way.send(message);
   }
 
   #begin(id: Id, method: string, params: Json, way: Way): void {
@@ -238,6 +257,7 @@ export class Conversation implements ClientConnection {
       const meta = params._meta === undefined ? {} : objectParam(params, "_meta");
       const isModern = this.#decide(method, params, meta);
       const handler = this.#handlerOf(method, isModern);
+      this.#folder?.note(meta);
       const request = new IncomingRequest(this, way, {
         id,
         method,
@@ -263,13 +283,15 @@ export class Conversation implements ClientConnection {
       if (isHandshake) for (const late of this.#handshake.end()) this.send(late);
     };
     const fail = (error: unknown) => {
-      if (isHandshake) this.#handshake.end();
       this.#answer(request, { id: request.id, error: toRpcError(error) });
+      if (isHandshake) this.#handshake.end();
       // What a client is told nothing about is somebody's to find.
       if (isBug(error)) this.#served.log.error("a request failed", { method: method.slice(0, 100), error });
     };
     try {
-      const result = handler(params, request);
+      // A command goes by the folder of its client, so the folder has to be known first.
+      const asking = method === "tools/call" ? this.#folder?.ask(request) : undefined;
+      const result = asking === undefined ? handler(params, request) : asking.then(() => handler(params, request));
       if (result instanceof Promise) result.then(answer, fail);
       else answer(result);
     } catch (error) {
@@ -344,13 +366,15 @@ export class Conversation implements ClientConnection {
   }
 
   #heed(method: string, params: Json): boolean {
+    if (method === "notifications/roots/list_changed") this.#folder?.forgetRoots();
     if (method !== "notifications/cancelled") {
       this.#guest?.notify(method, params);
       return true;
     }
     const id = params.requestId as Id;
     const request = this.#requests.get(id);
-    if (request !== undefined) this.#noteGivenUp(request);
+    const givenUp = request?.isGivenUp === false ? this.#givenUp(request) : undefined;
+    if (request !== undefined && givenUp !== undefined) this.#served.noteCancelled(request, givenUp);
     this.#requests.delete(id);
     request?.abort(params.reason);
     request?.way.drop?.();

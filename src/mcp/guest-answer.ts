@@ -1,8 +1,9 @@
 import { maxResultBytes } from "../command/result-json.ts";
 import { ProtocolError, RpcCode } from "../errors.ts";
 import { weigh } from "../task/weigh.ts";
-import { excerptOf, fieldsOf, isObject, type Json, listOf, textOf } from "../wire/json.ts";
+import { excerptOf, isObject, type Json, listOf, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
+import { MalformedAnswer } from "../wire/peer-errors.ts";
 import type { Result } from "./request.ts";
 
 /** So many pages of a list are read to know what is in it. */
@@ -24,10 +25,12 @@ export async function readAllPages(
   return found;
 }
 
-/** What a guest has answered. Throws what it says went wrong. */
+/** Returns the result of an answer. Throws the error that it holds, and a `MalformedAnswer` as it is. */
 export function toAnswered({ result, error }: Message, method: string, params: Json): Result {
+  if (error instanceof MalformedAnswer) throw error.naming("The server", method);
   if (error !== undefined) throw withoutEcho(toError(error), textOf(params.name) ?? textOf(params.uri));
-  return bounded(fieldsOf(result), method, textOf(params.name));
+  if (!isObject(result)) throw new MalformedAnswer("its `result` is no object", "The server", method);
+  return bounded(result, method, textOf(params.name));
 }
 
 export function toError({ code, message, data }: NonNullable<Message["error"]>): ProtocolError {

@@ -4,7 +4,7 @@ import type { Id } from "../wire/in-flight.ts";
 import { fieldsOf, isObject, type Json, listOf, textOf } from "../wire/json.ts";
 import { toEnvelope } from "../wire/request-envelope.ts";
 import type { Guest } from "./guest.ts";
-import type { GuestClient } from "./guest-client.ts";
+import { type GuestClient, mayGiveRoots } from "./guest-client.ts";
 import type { Guests } from "./guests.ts";
 import { toRpcError } from "./router.ts";
 import { RunClient } from "./run-client.ts";
@@ -52,6 +52,17 @@ class GuestCall {
   }
 
   answer(): Promise<JsonObject> {
+    const given = this.#mayGiveRoots() ? this.#guest.giveRoots(this.#client) : undefined;
+    return given === undefined ? this.#call() : given.then(() => this.#call());
+  }
+
+  #mayGiveRoots(): boolean {
+    const { isModern, capabilities } = this.#relay.origin.client ?? {};
+    if (this.#guest.era !== "legacy" || isModern !== true || capabilities?.roots === undefined) return false;
+    return this.#guest.isOfOneCaller || mayGiveRoots(this.#client);
+  }
+
+  #call(): Promise<JsonObject> {
     if (this.#guest.era === "modern") return this.#inRounds();
     return fieldsOf(this.#tool.execution).taskSupport === "required" ? this.#asTask() : this.#atOnce();
   }

@@ -50,4 +50,6 @@ export interface GuestHost {
 export interface GuestOptions {
   readonly host: GuestHost;
   readonly log: Logger;
+  /** See `GuestView`. Default: false. */
+  readonly isAlone?: boolean;
 }

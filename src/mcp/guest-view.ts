@@ -1,4 +1,4 @@
-import type { Json } from "../wire/json.ts";
+import { fieldsOf, type Json } from "../wire/json.ts";
 import type { GuestClient } from "./guest-client.ts";
 import type { ClientConnection, ClientIdentity, ClientRequest, Result } from "./request.ts";
 
@@ -7,6 +7,8 @@ export interface GuestView {
   /** Its tools as it lists them, by name. */
   readonly tools: ReadonlyMap<string, Json>;
   readonly prompts: ReadonlySet<string>;
+  /** It is all there is behind this server: what it does not have it says itself. */
+  readonly isAlone?: boolean;
   /** Whether it has what a method asks for. */
   capabilityOf(method: string): boolean;
   /** What it declares beside what is ours. */
@@ -39,4 +41,15 @@ export interface GuestCompany {
   /** The schema of a tool's arguments, where it is known without asking. */
   schemaOf(tool: string): Json | undefined;
   close(): void;
+}
+
+/**
+ * What somebody else's server and ours declare together: ours wins. Its tasks, where it has some, are ours to follow; and
+ * where it is alone and has no tools, there are none.
+ */
+export function joinCapabilities({ tasks: _tasks, ...theirs }: Json, ours: Json, isAlone: boolean): Json {
+  const merged: Record<string, unknown> = { ...theirs, ...ours };
+  for (const [name, own] of Object.entries(ours)) merged[name] = { ...fieldsOf(theirs[name]), ...fieldsOf(own) };
+  if (isAlone && theirs.tools === undefined) delete merged.tools;
+  return merged;
 }

@@ -9,10 +9,19 @@ import { metaKeys, toEnvelope, withoutEnvelope } from "../wire/request-envelope.
 import { legacyRevision } from "../wire/revisions.ts";
 import { readAllPages, toAnswered, toError } from "./guest-answer.ts";
 import { GuestAudience, type Hearing } from "./guest-audience.ts";
-import { extraOf, type GuestClient, nobody, unclear } from "./guest-client.ts";
+import {
+  askOutside,
+  extraOf,
+  type GuestClient,
+  nobody,
+  noSession,
+  refuseForeignRoots,
+  unclear,
+} from "./guest-client.ts";
 import type { GuestEra, GuestOptions } from "./guest-host.ts";
 import { type About, LinkedPair } from "./guest-pair.ts";
-import type { GuestView } from "./guest-view.ts";
+import { GuestSessions, type ReachedClient, type SharingSession } from "./guest-sessions.ts";
+import { type GuestView, joinCapabilities } from "./guest-view.ts";
 import type { ClientConnection, Result } from "./request.ts";
 import { toRpcError } from "./router.ts";
 
@@ -40,6 +49,10 @@ interface Opening {
   readonly onClose?: () => void;
   /** For one call, after which it is closed. */
   readonly isForOne?: boolean;
+  /** For one caller who has no session. */
+  readonly isOfOneCaller?: boolean;
+  /** Made only to list what such servers have: no client is ever served by it. */
+  readonly isSample?: boolean;
 }
 
 /** One server of a host's: asked as any server would be, at the other end of a pair in memory. */
@@ -54,9 +67,12 @@ export class Guest implements GuestView {
   readonly #asked = new Map<Id, AbortController>();
   readonly #listens = new Map<Id, (method: string, params: Json) => void>();
   readonly #audience = new GuestAudience((method, params) => this.request(method, params));
+  readonly #sessions = new GuestSessions(() => this.notify("notifications/roots/list_changed", {}));
   #onTools: (() => void) | undefined;
   #isLeaving = false;
   #isClosed = false;
+  /** See `GuestView`. */
+  readonly isAlone: boolean;
   /** How it has introduced itself. */
   hello: Json = {};
   /** Its tools as it lists them, by name. */
@@ -75,9 +91,10 @@ export class Guest implements GuestView {
     return guest;
   }
 
-  private constructor(opening: Opening, { host, log }: GuestOptions) {
+  private constructor(opening: Opening, { host, log, isAlone = false }: GuestOptions) {
     this.#opening = opening;
     this.#log = log;
+    this.isAlone = isAlone;
     this.#pair = new LinkedPair({
       sessionId: host.isOne ? undefined : createId(),
       receive: (message, about) => this.#receive(message, about),
@@ -95,6 +112,11 @@ export class Guest implements GuestView {
     return this.#opening.connection === undefined;
   }
 
+  /** True where it works for one caller alone, in whatever session. */
+  get isOfOneCaller(): boolean {
+    return this.#opening.isOfOneCaller === true;
+  }
+
   get isClosed(): boolean {
     return this.#isClosed;
   }
@@ -109,13 +131,16 @@ export class Guest implements GuestView {
     if (this.#isClosed) return Promise.reject(new ProtocolError(RpcCode.Internal, "The server is closing."));
     const { id, answer, fail } = this.#inFlight.open();
     const params = typeof asked === "function" ? asked(id) : asked;
-    if (client !== undefined) this.#clients.set(id, client);
+    if (client !== undefined) {
+      this.#clients.set(id, client);
+      this.#sessions.noteRequest(() => new ProtocolError(RpcCode.Method, nobody));
+    }
     const onAbort = () => {
       this.notify("notifications/cancelled", { requestId: id });
       fail(client?.signal.reason);
     };
     client?.signal.addEventListener("abort", onAbort, { once: true });
-    this.#pair.deliver({ id, method, params: this.#toOwn(params) }, extraOf(client));
+    this.#pair.deliver({ id, method, params: this.#toOwn(params) }, extraOf(client), client?.who);
     const finish = () => {
       this.#clients.delete(id);
       client?.signal.removeEventListener("abort", onAbort);
@@ -192,17 +217,31 @@ export class Guest implements GuestView {
     return this.#audience.add(["prompts", "resources"], tell);
   }
 
+  /**
+   * A session that shares it has ended its handshake. While that session is the only client, the server can ask it at any
+   * time. The returned function ends its share.
+   */
+  shareWith(session: SharingSession): () => void {
+    return this.#sessions.add(session);
+  }
+
+  /** Called before each call of a client of 2026-07-28 that has declared roots; see `GuestSessions`. */
+  giveRoots(client: ReachedClient): Promise<void> | undefined {
+    return this.isShared ? this.#sessions.giveRoots(client) : undefined;
+  }
+
+  /** The roots of a session that shares it have changed. Of several sessions none is heard: it is not clear whose count. */
+  rootsChanged(session: SharingSession): void {
+    if (this.#sessions.isOnly(session)) this.notify("notifications/roots/list_changed", {});
+  }
+
   get capabilities(): Json {
     return fieldsOf(this.hello.capabilities);
   }
 
   /** What it declares beside what is ours. */
   mergeCapabilities(ours: Json): Json {
-    // Its own tasks, where it has some, are ours to follow.
-    const { tasks: _tasks, ...theirs } = this.capabilities;
-    const merged = { ...theirs, ...ours };
-    for (const [name, own] of Object.entries(ours)) merged[name] = { ...fieldsOf(theirs[name]), ...fieldsOf(own) };
-    return merged;
+    return joinCapabilities(this.capabilities, ours, this.isAlone);
   }
 
   /** Whether it has what a method asks for. */
@@ -277,15 +316,16 @@ export class Guest implements GuestView {
     else this.#heed(method, params, about);
   }
 
-  /** It asks a client something: the one whose request it works on, or whose guest it is. */
+  /** The server asks a client: the one whose request it works on, the one it belongs to, or the only one there is. */
   async #ask(id: Id, method: string, params: Json, about: About): Promise<void> {
     const asked = new AbortController();
     this.#asked.set(id, asked);
     const options = { signal: asked.signal, timeoutMs: askLimitMs };
     try {
       if (method === "ping") return void this.#pair.deliver({ id, result: {} });
-      const whom = this.#clientOf(about) ?? this.#way;
-      if (whom === undefined) throw new ProtocolError(RpcCode.Method, nobody);
+      const own = this.#clientOf(about) ?? this.#way;
+      const whom = own ?? this.#onlyClient(about) ?? (await this.#firstClient(method, about, asked.signal));
+      if (own === undefined && !this.isOfOneCaller) refuseForeignRoots(method, whom);
       this.#pair.deliver({ id, result: (await whom.ask(method, withoutReservedMeta(params), options)) as Json });
     } catch (error) {
       // What a person or a client says no to is told to whoever asked.
@@ -296,14 +336,32 @@ export class Guest implements GuestView {
     }
   }
 
+  /** The only client of a shared server, where what it says is not of another client's request. */
+  #onlyClient({ who }: About): ReachedClient | undefined {
+    return this.isShared ? this.#sessions.only(who, [...this.#clients.values()]) : undefined;
+  }
+
+  /**
+   * What a server asks before it has any client, such as the roots at its start, waits for the first one. Throws for any
+   * other question that can be for none of the clients.
+   */
+  async #firstClient(method: string, { who }: About, withdrawn: AbortSignal): Promise<ReachedClient> {
+    if (this.#opening.isSample === true) throw new ProtocolError(RpcCode.Method, noSession);
+    const isOfClient = !this.isShared || who !== undefined || this.#clients.size > 0;
+    const next = isOfClient ? undefined : this.#sessions.next(method, withdrawn);
+    if (next === undefined) throw new ProtocolError(RpcCode.Method, nobody);
+    return await next;
+  }
+
   /**
    * To the client whose guest it is: on a stream for messages of our own or, where none is open, on that of any of its
    * requests.
    */
-  get #way(): ClientConnection | GuestClient | undefined {
+  get #way(): Pick<ReachedClient, "caller" | "ask"> | undefined {
     const { connection } = this.#opening;
-    if (connection === undefined || connection.canPush) return connection;
-    return [...this.#clients.values()].at(-1) ?? connection;
+    if (connection === undefined) return undefined;
+    const working = connection.canPush ? undefined : [...this.#clients.values()].at(-1);
+    return working ?? { caller: connection.caller, ask: (...given) => askOutside(connection, ...given) };
   }
 
   /**
@@ -330,7 +388,7 @@ export class Guest implements GuestView {
     const client = this.#clients.get(params.progressToken as Id) ?? this.#clientOf(about);
     // By its token, which is ours, nobody else could know what it belongs to.
     if (client === undefined && method === "notifications/progress") return;
-    (client ?? this.#opening.connection)?.notify(method, withoutReservedMeta(params));
+    (client ?? this.#opening.connection ?? this.#onlyClient(about))?.notify(method, withoutReservedMeta(params));
   }
 
   /** What has changed is known here before anybody is told of it. */

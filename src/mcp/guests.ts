@@ -9,14 +9,16 @@ import type { ClientConnection } from "./request.ts";
 import { SessionGuest } from "./session-guest.ts";
 
 /**
- * The guests of a host: one for each session that has begun with a handshake, and one of each era for everybody else;
- * or one for all, where the host has no more.
+ * The guests of a host. A host that makes many: one for each session, also for a connection without a handshake that
+ * outlives its requests, and one for each caller over HTTP since 2026-07-28. A host with one server: that one for all.
  */
 export class Guests implements GuestCompany {
   readonly #options: GuestOptions;
   readonly #shared = new Map<GuestEra, Promise<Guest>>();
   readonly #open = new Map<GuestEra, Guest>();
   readonly #sessions = new Map<string, Guest>();
+  /** Of clients of 2026-07-28 whose connection outlives a request, by session; undefined until the first request. */
+  readonly #connections = new Map<string, Promise<Guest> | undefined>();
   readonly #callers: CallersGuests;
   #onShared: ((guest: Guest) => void) | undefined;
 
@@ -36,7 +38,16 @@ export class Guests implements GuestCompany {
   }
 
   join(connection: ClientConnection): ConversationGuest {
-    return new SessionGuest(this, connection);
+    const session = new SessionGuest(this, connection);
+    if (this.#options.host.isPerCaller && !connection.isOfOneRequest) this.#connections.set(session.session, undefined);
+    return session;
+  }
+
+  /** The connection of a session has ended. */
+  leave(session: string): void {
+    const guest = this.#connections.get(session);
+    this.#connections.delete(session);
+    void guest?.then((open) => open.leave()).catch(() => undefined);
   }
 
   shared(wanted: GuestEra): Promise<Guest> {
@@ -48,7 +59,7 @@ export class Guests implements GuestCompany {
         this.#shared.delete(era);
         this.#open.delete(era);
       };
-      guest = Guest.open(this.#options, { era, onClose });
+      guest = Guest.open(this.#options, { era, onClose, isSample: this.#options.host.isPerCaller });
       this.#shared.set(era, guest);
       // A server that could not be made may be made the next time.
       guest.then(
@@ -85,16 +96,37 @@ export class Guests implements GuestCompany {
 
   /** The one that works on a call: its session's own while that lasts, or its caller's. */
   forCall(client: OriginClient | undefined, caller: Caller): Guest | Promise<Guest> {
-    const own = client?.session === undefined ? undefined : this.#sessions.get(client.session);
+    const { session = "", isModern = false } = client ?? {};
+    const own = this.#sessions.get(session);
     if (own !== undefined) return own;
-    const era = client?.isModern === true ? "modern" : "legacy";
+    if (isModern && this.#connections.has(session)) return this.#ofConnection(session);
+    const era = isModern ? "modern" : "legacy";
     if (!this.#options.host.isPerCaller) return this.openShared(era) ?? this.shared(era);
     // Strangers have nothing in common, and leave nothing behind for each other.
-    return isKnown(caller) ? this.ofCaller(era, caller) : this.#callers.openForOne(this.#eraFor(era));
+    return isKnown(caller) ? this.#ofCaller(era, caller) : this.#callers.openForOne(this.#eraFor(era));
   }
 
-  /** For what a caller asks outside of any session, but for calls. */
-  ofCaller(era: GuestEra, caller: Caller): Promise<Guest> {
+  /** For what a client asks without a handshake, but for calls. */
+  ofClient(era: GuestEra, { session, caller }: Pick<ClientConnection, "session" | "caller">): Promise<Guest> {
+    const isLasting = era === "modern" && session !== undefined && this.#connections.has(session);
+    return isLasting ? this.#ofConnection(session) : this.#ofCaller(era, caller);
+  }
+
+  #ofConnection(session: string): Promise<Guest> {
+    const known = this.#connections.get(session);
+    if (known !== undefined) return known;
+    const forget = () => {
+      if (this.#connections.get(session) === guest) this.#connections.set(session, undefined);
+    };
+    const era = this.#eraFor("modern");
+    const guest: Promise<Guest> = Guest.open(this.#options, { era, isOfOneCaller: true, onClose: forget });
+    this.#connections.set(session, guest);
+    // A server that could not be made may be made the next time.
+    guest.catch(forget);
+    return guest;
+  }
+
+  #ofCaller(era: GuestEra, caller: Caller): Promise<Guest> {
     return this.#options.host.isPerCaller && isKnown(caller)
       ? this.#callers.get(this.#eraFor(era), callerKey(caller))
       : this.shared(era);
@@ -108,6 +140,7 @@ export class Guests implements GuestCompany {
   close(): void {
     for (const guest of this.#shared.values()) void guest.then((open) => open.close()).catch(() => undefined);
     for (const guest of this.#sessions.values()) guest.close();
+    for (const guest of this.#connections.values()) void guest?.then((open) => open.close()).catch(() => undefined);
     this.#callers.close();
   }
 

@@ -53,6 +53,8 @@ export class IncomingRequest implements ClientRequest {
   #stop: AbortController | undefined;
   /** True until something is sent on the stream of this request. */
   isSilent = true;
+  /** True once the client has closed the stream of this request. */
+  isGivenUp = false;
 
   constructor(connection: Conversation, way: Way, { id, method, params, meta, client, arrivedAt }: Asked) {
     this.connection = connection;

@@ -3,10 +3,10 @@ import type { Clock } from "../clock.ts";
 import type { EndedCall } from "../task/ended-call.ts";
 import { isTerminal, type Task } from "../task/task.ts";
 import { sizeOf } from "../task/task-outcome.ts";
-import { weigh } from "../task/weigh.ts";
+import { isLarge, weigh, weighsLarge } from "../task/weigh.ts";
 import type { ClientRequest } from "./request.ts";
 
-export { weigh };
+export { isLarge, weigh, weighsLarge };
 
 /** How answers leave by one connection. */
 export interface Outbound {
@@ -21,9 +21,6 @@ export interface Outbound {
   /** Closes the connection because its client reads too slowly. */
   closeSlow?(): void;
 }
-
-/** Smaller answers are a matter of how many requests there may be, and not worth counting. */
-const largeBytes = 64 * 1024;
 
 /**
  * Results that are on their way by one connection, as JSON: three of the largest, so that the next is ready when one
@@ -227,7 +224,12 @@ export class BacklogPlace {
 
   /** Resolves when there is room to write a result out for the disk. */
   async enterAside(bytes: number): Promise<void> {
-    this.#leaveAside ??= await this.#results.take(bytes, undefined, this.#signal);
+    if (this.#leaveAside !== undefined) return;
+    const signal = this.#signal;
+    const giveBack = await this.#results.take(bytes, undefined, signal);
+    // The call may have become a task since the room was granted: nobody would release it.
+    if (signal.aborted) giveBack();
+    else this.#leaveAside = giveBack;
   }
 
   leaveAside(): void {
@@ -276,16 +278,6 @@ export class BacklogPlace {
     this.#giveBack?.();
     this.#giveBack = undefined;
   }
-}
-
-/** The same of a result that is not written out yet; counts no further than it has to. */
-export function weighsLarge(data: unknown): boolean {
-  return isLarge(weigh(data, largeBytes + 1));
-}
-
-/** True for a result that has to wait until there is room for it. */
-export function isLarge(bytes: number): boolean {
-  return bytes > largeBytes;
 }
 
 /** Reads a task that is answered with. What finds no room is let go, and read again when there is some. */

@@ -87,14 +87,17 @@ async function toMessage(
   const properties = (command.inputSchema.properties ?? {}) as Record<string, JsonSchema>;
   const missing = ((command.inputSchema.required ?? []) as string[]).filter((name) => !Object.hasOwn(given, name));
   if (missing.length > 0) throw badParams(`${toolName} needs ${missing.map((name) => `\`${name}\``).join(", ")}.`);
-  const [{ accepts }, { openSchema }] = await Promise.all([
+  const [{ accepts }, { openSchema }, { withParser }] = await Promise.all([
     import("../completion/schema-accepts.ts"),
     import("../completion/schema-branches.ts"),
+    import("../completion/pattern-program.ts"),
   ]);
   const fits = (name: string, value: unknown) =>
     accepts(openSchema(command.inputSchema), properties[name] ?? true, value);
-  const input = Object.fromEntries(
-    Object.entries(given).map(([name, text]) => [name, fromText(text, (value) => fits(name, value))]),
+  const input = await withParser(() =>
+    Object.fromEntries(
+      Object.entries(given).map(([name, text]) => [name, fromText(text, (value) => fits(name, value))]),
+    ),
   );
   const text =
     Object.keys(input).length === 0

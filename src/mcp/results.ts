@@ -15,10 +15,29 @@ export interface AboutCall {
   readonly taskId?: string | undefined;
   /** A sentence to put among the messages. */
   readonly note?: RunMessage | undefined;
+  /** See `ErrorTerms`. */
+  readonly hasOwnSchema?: boolean;
+}
+
+type Called = Pick<Command, "envelope" | "foreign" | "outputSchema">;
+
+/** For which tool an error result is made, and for whom. */
+interface ErrorTerms {
+  readonly command: Called;
+  /**
+   * The client was listed the output schemas of other servers' tools as they are. It checks the `structuredContent` of
+   * errors against them too, so that an error of such a tool is text alone.
+   */
+  readonly hasOwnSchema: boolean;
+}
+
+/** Whether a client would refuse an envelope of ours as the result of this tool. */
+function refusesEnvelope({ command, hasOwnSchema }: Partial<ErrorTerms>): boolean {
+  return hasOwnSchema === true && command?.foreign !== undefined && command.outputSchema !== undefined;
 }
 
 /** An outcome as tools/call answers it; somebody else's result word for word. Of a command that is gone only its envelope is left. */
-export function toCallResult(given: Outcome, command: Pick<Command, "envelope"> | undefined, about: AboutCall): Result {
+export function toCallResult(given: Outcome, command: Called | undefined, about: AboutCall): Result {
   if (given.ending !== "cancelled" && given.foreign !== undefined) return passedOn(given.foreign, about);
   const outcome = about.note === undefined ? given : { ...given, messages: [...given.messages, about.note] };
   const envelope = toEnvelope(outcome, about.withLog);
@@ -38,6 +57,10 @@ export function toCallResult(given: Outcome, command: Pick<Command, "envelope"> 
       _meta,
     } as Result;
   }
+  if (command !== undefined && refusesEnvelope({ command, hasOwnSchema: about.hasOwnSchema === true })) {
+    const text = outcome.messages.map((message) => message.text).join("\n");
+    return { content: [{ type: "text", text }], isError: true, _meta } as Result;
+  }
   const content = [{ type: "text", text: toEnvelopeText(outcome, envelope) }];
   return { content, structuredContent: envelope, ...(!envelope.success && { isError: true }), _meta } as Result;
 }
@@ -51,7 +74,8 @@ function passedOn(result: JsonObject, { taskId, note }: AboutCall): Result {
 }
 
 /** A tool result that says no, in one sentence. */
-export function errorResult(text: string, clock: Clock): Result {
+export function errorResult(text: string, clock: Clock, terms: Partial<ErrorTerms> = {}): Result {
+  if (refusesEnvelope(terms)) return { content: [{ type: "text", text }], isError: true };
   const messages = [{ type: "error", text, timestamp: toTimestamp(clock.now()) }];
   return {
     content: [{ type: "text", text }],
@@ -74,8 +98,13 @@ export function whereItWent(left: CallEnding & { kind: "left" }, toolName: strin
 }
 
 /** The error for a call whose host would give up before the task store responds. */
-export function describeUnstored({ hasStarted }: CallEnding & { kind: "unstored" }, toolName: string): string {
+export function describeUnstored(toolName: string, hasStarted: boolean): string {
   return hasStarted
-    ? `${toolName} is still running, but it could not be stored as a task, because the task store does not respond. Do not call it again now: it becomes one of your tasks as soon as the store is back.`
+    ? `${toolName} was started, but the task store does not respond. Do not call it again now: you find it among your tasks as soon as the store is back.`
     : `${toolName} was not started, because the task store does not respond. Call it again later.`;
+}
+
+/** The error for the second part of a call, whose answers did not reach the task store before the host would give up. */
+export function describeUntaken(toolName: string): string {
+  return `${toolName} did not get the answers, because the task store does not respond. Call it again later.`;
 }

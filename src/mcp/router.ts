@@ -111,16 +111,21 @@ export function agreeOn(asked: string): string {
  * a command of its name.
  */
 function methodsOf({ tools, resources, prompts, completions }: RouterParts): Readonly<Record<string, Handler>> {
+  // In front of one server alone that server says itself what it does not have.
+  const isOnlyFront = resources === undefined;
   return {
     "tools/list": listed("tools", (request) => tools.list(request), {
+      isOnlyFront,
       present: (tool, request) => tools.present(tool, request),
     }),
     "tools/call": callHandler(tools),
-    "resources/list": listed("resources", ({ caller }) => resources?.list(caller) ?? []),
-    "resources/templates/list": listed("resourceTemplates", () => []),
+    "resources/list": listed("resources", ({ caller }) => resources?.list(caller) ?? [], { isOnlyFront }),
+    "resources/templates/list": listed("resourceTemplates", () => [], { isOnlyFront }),
     "resources/read": (params, request) => {
       const uri = textParam(params, "uri");
-      const missing = badParams(`Resource not found: ${excerptOf(uri)}`, { uri: excerptOf(uri) });
+      const missing = isOnlyFront
+        ? undefined
+        : badParams(`Resource not found: ${excerptOf(uri)}`, { uri: excerptOf(uri) });
       return resources?.read(uri, request.caller) ?? askGuest("resources/read", params, request, missing);
     },
     ...(prompts !== undefined && {
@@ -139,7 +144,11 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
         "prompts/get",
         params,
         request,
-        prompts === undefined ? methodNotFound : badParams(`Prompt ${excerptOf(name)} not found`),
+        isOnlyFront
+          ? undefined
+          : prompts === undefined
+            ? methodNotFound
+            : badParams(`Prompt ${excerptOf(name)} not found`),
       );
     },
     "completion/complete": async (params, request) => {
@@ -152,7 +161,12 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
           tools.inputSchema(name) ?? (guest?.tools.get(name)?.inputSchema as Json | undefined),
       };
       return await (completions.complete(params, request, authors) ??
-        askGuest("completion/complete", params, request, badParams("There is nothing of that name to complete.")));
+        askGuest(
+          "completion/complete",
+          params,
+          request,
+          isOnlyFront ? undefined : badParams("There is nothing of that name to complete."),
+        ));
     },
   };
 }
@@ -182,10 +196,19 @@ function callHandler(tools: RouterParts["tools"]): Handler {
   };
 }
 
-/** Asks for what is not ours; where an author has registered nothing, that is an error. */
-async function askGuest(method: string, params: Json, request: ClientRequest, missing: ProtocolError): Promise<Result> {
+/**
+ * Asks for what is not ours. Where an author has registered nothing that is the error `missing`; undefined: the server
+ * behind us is asked all the same.
+ */
+async function askGuest(
+  method: string,
+  params: Json,
+  request: ClientRequest,
+  missing: ProtocolError | undefined,
+): Promise<Result> {
   const guest = await request.guest();
-  if (guest?.capabilityOf(method) !== true) throw missing;
+  if (guest === undefined) throw missing ?? methodNotFound;
+  if (missing !== undefined && !guest.capabilityOf(method)) throw missing;
   return await guest.request(method, params, request);
 }
 
@@ -193,14 +216,21 @@ async function askGuest(method: string, params: Json, request: ClientRequest, mi
 function listed(
   name: string,
   list: (request: ClientRequest) => readonly unknown[] | Promise<readonly unknown[]>,
-  { present = (item) => item }: { readonly present?: (item: Json, request: ClientRequest) => Json | undefined } = {},
+  {
+    present = (item) => item,
+    isOnlyFront = false,
+  }: {
+    readonly present?: (item: Json, request: ClientRequest) => Json | undefined;
+    readonly isOnlyFront?: boolean;
+  } = {},
 ): Handler {
   const method = name === "resourceTemplates" ? "resources/templates/list" : `${name}/list`;
   return async (params, request) => {
     if (params.cursor !== undefined) textParam(params, "cursor");
     const guest = await request.guest();
     const own = await list(request);
-    if (guest?.capabilityOf(method) !== true) return { [name]: own };
+    if (guest?.capabilityOf(method) !== true)
+      return isOnlyFront && guest?.isAlone === true ? await guest.request(method, params, request) : { [name]: own };
     const theirs = await guest.request(method, params, request);
     const items = listOf(theirs[name])
       .filter(isObject)

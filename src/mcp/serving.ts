@@ -2,7 +2,7 @@ import type { Clock } from "../clock.ts";
 import { type Caller, isKnown } from "../command/caller.ts";
 import { type Catalog, withoutBundled } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
-import type { LearnedLimits } from "../host/learned-limits.ts";
+import type { GivenUpCall, LearnedLimits } from "../host/learned-limits.ts";
 import { type HostOverride, isNamed } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
 import type { Calls } from "../task/calls.ts";
@@ -18,8 +18,10 @@ import type { Conversation } from "./conversation.ts";
 import { FollowUpTools } from "./generation/plain.ts";
 import { Tasks2025 } from "./generation/tasks-2025.ts";
 import { createTasks2026 } from "./generation/tasks-2026.ts";
+import { GivenUpCalls } from "./given-up-calls.ts";
 import type { GuestCompany } from "./guest-view.ts";
 import { hostNameOf } from "./host-limit.ts";
+import { ListedShapes } from "./listed-shapes.ts";
 import { Listening, type ListName } from "./listening.ts";
 import { ResultRoom } from "./outbound.ts";
 import { ParkedCalls } from "./parked-calls.ts";
@@ -45,6 +47,8 @@ export interface ServingOptions {
   readonly guests: GuestCompany | undefined;
   /** It stands in front of a guest: what that has not, it has not either. */
   readonly isOnlyFront: boolean;
+  /** It serves nothing but its upstreams. */
+  readonly isWrap: boolean;
   readonly hasPrompts: boolean;
   readonly hasFollowUpTools: boolean;
   readonly toolPrefix: string;
@@ -61,6 +65,9 @@ export interface ServingOptions {
   readonly log: Logger;
 }
 
+/** The client that gave up a call. */
+type LearnedFrom = Pick<ClientRequest, "caller" | "client" | "door" | "connection">;
+
 /** What all conversations of a server have in common. */
 export interface Served {
   routerFor(caller: Caller): Router;
@@ -71,8 +78,10 @@ export interface Served {
   readonly openShared: () => Promise<SharedState>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** A client gave up a tool call that had got neither an answer nor progress. */
-  noteGivenUp(request: ClientRequest): void;
+  /** A client cancelled a tool call that had no answer. */
+  noteCancelled(client: LearnedFrom, call: GivenUpCall): void;
+  /** A client closed an HTTP stream: that of this call, or one on which no call waits. */
+  noteClosedStream(client: LearnedFrom, call: GivenUpCall | undefined): void;
 }
 
 /** What is told to clients, put together; doors are opened on it. */
@@ -99,13 +108,16 @@ export function createServing(options: ServingOptions): Serving {
   const find = (name: string): Command | undefined => catalog.get(name)?.command;
   const results = new ResultRoom(clock, options.limits.resultMb * 1024 * 1024);
   const common = { openEngine, find, clock, log, isDebug, polls: new PollLimit(clock), results };
-  const plain = options.hasFollowUpTools ? new FollowUpTools({ ...common, toolPrefix: options.toolPrefix }) : undefined;
+  const shapes = new ListedShapes();
+  const { toolPrefix, isWrap } = options;
+  const plain = options.hasFollowUpTools ? new FollowUpTools({ ...common, toolPrefix, isWrap, shapes }) : undefined;
   const parked = new ParkedCalls(options);
   const shared = {
     ...options,
     results,
     parked,
     plain,
+    shapes,
     states: new RequestStates(clock, options.project, options.openShared),
     openEngine,
   };
@@ -117,6 +129,7 @@ export function createServing(options: ServingOptions): Serving {
   const conversations = new Set<Conversation>();
   const listeners = new Set<(changed: readonly ListName[]) => void>();
   const leavers = new Set<() => Promise<void>>();
+  const givenUp = learnFromGivenUp(options);
   const stopListening = catalog.onChange(() => {
     listening.listsChanged();
     for (const conversation of conversations) conversation.sendListsChanged(lists);
@@ -132,7 +145,8 @@ export function createServing(options: ServingOptions): Serving {
       openShared: options.openShared,
       clock,
       log,
-      noteGivenUp: (request) => learnFrom(request, options),
+      noteCancelled: givenUp.noteCancelled,
+      noteClosedStream: givenUp.noteClosedStream,
     },
     listening,
     parked,
@@ -143,17 +157,35 @@ export function createServing(options: ServingOptions): Serving {
     leaveShared: async () => void (await Promise.all([...leavers].map((leave) => leave()))),
     close() {
       stopListening();
+      givenUp.close();
       guests?.close();
     },
   };
 }
 
-/** Only clients of the local user that have a name of their own say something about a host. */
-function learnFrom(request: ClientRequest, options: ServingOptions): void {
+/** Learns the limits of hosts from the calls that their clients gave up; does nothing where nothing is to be learned. */
+function learnFromGivenUp(
+  options: ServingOptions,
+): Pick<Served, "noteCancelled" | "noteClosedStream"> & { close(): void } {
   const { learnedLimits, clock } = options;
-  const name = hostNameOf(options, request);
-  if (learnedLimits === undefined || request.caller.kind !== "local" || !isNamed(name)) return;
-  learnedLimits.noteGivenUp(name.trim(), request.door, clock.monotonic() - request.arrivedAt);
+  const givenUp = learnedLimits && new GivenUpCalls(clock, learnedLimits);
+  return {
+    noteCancelled(client, call) {
+      const host = learnedName(client, options);
+      if (host !== undefined) givenUp?.noteCancelled(host, client.door, call);
+    },
+    noteClosedStream(client, call) {
+      const host = learnedName(client, options);
+      if (host !== undefined) givenUp?.noteClosedStream(host, call);
+    },
+    close: () => givenUp?.close(),
+  };
+}
+
+/** The name of the host that something is learned about: that of a client of the local user which has a name of its own. */
+function learnedName(client: LearnedFrom, options: ServingOptions): string | undefined {
+  const name = hostNameOf(options, client);
+  return client.caller.kind === "local" && isNamed(name) ? name.trim() : undefined;
 }
 
 interface PartsOptions

@@ -1,11 +1,14 @@
 import { createId } from "../ids.ts";
+import { logLevels } from "../wire/claim.ts";
 import { fieldsOf, type Json, textOf } from "../wire/json.ts";
 import type { Guest } from "./guest.ts";
 import type { Hearing } from "./guest-audience.ts";
+import { SharingSession } from "./guest-sessions.ts";
 import type { ConversationGuest } from "./guest-view.ts";
 import type { Guests } from "./guests.ts";
 import { textParam } from "./params.ts";
 import type { ClientConnection, ClientIdentity, ClientRequest, Result } from "./request.ts";
+import { methodNotFound } from "./router.ts";
 
 /** What a conversation has of the guests: one of its own since its handshake, or its share of one for all. */
 export class SessionGuest implements ConversationGuest {
@@ -17,6 +20,11 @@ export class SessionGuest implements ConversationGuest {
   #own: Promise<Guest> | undefined;
   #openOwn: Guest | undefined;
   #hearing: Hearing | undefined;
+  /** The server that all sessions share, once the client has shaken hands. */
+  #shared: Guest | undefined;
+  /** This session as that server sees it, from the end of the handshake on. */
+  #share: { readonly session: SharingSession; readonly end: () => void } | undefined;
+  #logLevel: string | undefined;
   #isClosed = false;
 
   constructor(guests: Guests, connection: ClientConnection) {
@@ -27,7 +35,10 @@ export class SessionGuest implements ConversationGuest {
   /** A probe of another era decides nothing. */
   for({ isModern }: ClientIdentity): Promise<Guest> {
     if (this.#own !== undefined && !isModern) return this.#own;
-    return this.#guests.ofCaller(isModern ? "modern" : "legacy", this.#connection.caller);
+    return this.#guests.ofClient(isModern ? "modern" : "legacy", {
+      session: this.session,
+      caller: this.#connection.caller,
+    });
   }
 
   /** Once it is there. */
@@ -38,7 +49,7 @@ export class SessionGuest implements ConversationGuest {
 
   /** Its client has shaken hands as `params` say; what it is told then. */
   async greet(hello: Json, params: Json): Promise<Json> {
-    const guest = await (this.#guests.hasSessions ? this.#openAnew(params) : this.#share());
+    const guest = await (this.#guests.hasSessions ? this.#openAnew(params) : this.#joinShared());
     return { ...hello, capabilities: guest.mergeCapabilities(fieldsOf(hello.capabilities)) };
   }
 
@@ -51,12 +62,27 @@ export class SessionGuest implements ConversationGuest {
     return guest;
   }
 
-  async #share(): Promise<Guest> {
+  async #joinShared(): Promise<Guest> {
     const guest = await this.#guests.shared("legacy");
     this.#hearing?.stop();
+    this.#endShare();
     this.#hearing = guest.hearFor((method, params) => this.#connection.notify(method, params));
+    this.#shared = guest;
     if (this.#isClosed) this.#hearing.stop();
     return guest;
+  }
+
+  /** From now on the server may ask this client, where it is the only one. */
+  #beginShare(guest: Guest): void {
+    if (this.#share !== undefined || this.#isClosed) return;
+    const hears = ({ level }: Json) => rankOf(level) >= rankOf(this.#logLevel ?? "debug");
+    const session = new SharingSession({ connection: this.#connection, session: this.session, hears });
+    this.#share = { session, end: guest.shareWith(session) };
+  }
+
+  #endShare(): void {
+    this.#share?.end();
+    this.#share = undefined;
   }
 
   /** A request that is none of ours. */
@@ -71,21 +97,37 @@ export class SessionGuest implements ConversationGuest {
     return {};
   }
 
-  /** To the one of this session alone: what all share is told nothing by one of them. */
+  /**
+   * To the server of this session alone. A server that sessions share gets one `notifications/initialized`, when it is
+   * opened, and of a session only that its roots have changed.
+   */
   notify(method: string, params: Json): void {
     this.#openOwn?.notify(method, params);
+    if (this.#shared === undefined) return;
+    if (method === "notifications/initialized") this.#beginShare(this.#shared);
+    else if (method === "notifications/roots/list_changed" && this.#share !== undefined)
+      this.#shared.rootsChanged(this.#share.session);
   }
 
   async setLevel(params: Json): Promise<void> {
+    const guest = this.#openOwn ?? this.#shared;
+    if (guest?.isAlone === true && !guest.capabilityOf("logging/setLevel")) throw methodNotFound;
+    this.#logLevel = textOf(params.level);
     if (this.#openOwn?.capabilityOf("logging/setLevel") === true)
       await this.#openOwn.request("logging/setLevel", params);
   }
 
   close(): void {
     this.#isClosed = true;
+    this.#guests.leave(this.session);
     this.#openOwn?.leave();
     this.#hearing?.stop();
+    this.#endShare();
   }
+}
+
+function rankOf(level: unknown): number {
+  return logLevels.indexOf(level as (typeof logLevels)[number]);
 }
 
 /** What a tool asks finds somebody, whether or not this client can show it. */

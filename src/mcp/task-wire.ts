@@ -102,7 +102,9 @@ export function toDetailedTask(
   const error = rpcErrorOf(task);
   if (error !== undefined) return { ...wire, error } as Result;
   if (task.status === "cancelled") return wire as Result;
-  return { ...wire, result: { resultType: "complete", ...resultOf(task, find, facts.isDebug) } } as Result;
+  // Who reads such a task declares the extension, and is listed other servers' output schemas as they are.
+  const result = resultOf(task, find, { isDebug: facts.isDebug, hasOwnSchema: true });
+  return { ...wire, result: { resultType: "complete", ...result } } as Result;
 }
 
 /** The JSON-RPC error that a task ended in, if it did. */
@@ -114,8 +116,12 @@ function rpcErrorOf(task: EndedTask): { code: number; message: string; data?: un
 }
 
 /** What the call would have been answered with, had its client waited. */
-export function resultOf(task: EndedTask, find: FindCommand, isDebug: boolean): Result {
-  const about = { withLog: isDebug, progressToken: task.progressToken, taskId: task.taskId };
+export function resultOf(
+  task: EndedTask,
+  find: FindCommand,
+  { isDebug, hasOwnSchema = false }: { readonly isDebug: boolean; readonly hasOwnSchema?: boolean },
+): Result {
+  const about = { withLog: isDebug, progressToken: task.progressToken, taskId: task.taskId, hasOwnSchema };
   return toCallResult(outcomeOf(task), find(task.command), about);
 }
 
@@ -124,7 +130,7 @@ export function resultOrError(task: EndedTask, find: FindCommand, isDebug: boole
   const { outcome } = task;
   const error = outcome.ending === "failed" ? outcome.rpc : undefined;
   if (error !== undefined) throw new ProtocolError(error.code, error.message, error.data);
-  return resultOf(task, find, isDebug);
+  return resultOf(task, find, { isDebug });
 }
 
 /** Ties a message to its task, as 2025-11-25 asks. */

@@ -4,7 +4,7 @@ import type { GatewayParts } from "./open-gateway.ts";
 
 /** The servers that stand behind this one. Where there are none, as mostly, nothing of that is even loaded. */
 export async function gatewayOf(settings: Settings, parts: GatewayParts): Promise<Gateway | undefined> {
-  if (Object.keys(settings.upstreams).length === 0) return undefined;
+  if (Object.keys({ ...settings.upstreams, ...settings.leftOut }).length === 0) return undefined;
   const { createGateway } = await import("./open-gateway.ts");
   return createGateway(settings, parts);
 }

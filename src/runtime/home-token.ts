@@ -4,12 +4,14 @@ import { ensureHome, type Home } from "../paths.ts";
 import { thisProgram } from "../program/program.ts";
 import { readSecret } from "./secret-file.ts";
 
-/** The home's own secret, made at first use and readable by its user alone. */
+/** Returns the token of a home, which is made at first use and readable by its user alone. */
 export function readToken(home: Home): string {
   try {
     ensureHome(home);
     return readSecret(home.tokenFile);
   } catch (cause) {
+    // What is wrong with the file says its own cure.
+    if (cause instanceof RuntimeError) throw cause;
     throw new RuntimeError(
       "HOME_UNUSABLE",
       `Cannot use the home folder ${home.folder}: ${messageOf(cause)}; set ${thisProgram.variable("HOME")} to a folder you may write.`,

@@ -1,8 +1,9 @@
-import { readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import type { Clock } from "../clock.ts";
 import {
   addGivenUp,
   type GivenUp,
+  type GivenUpCall,
   type LearnedLimit,
   type LearnedLimits,
   learnedLimitLivesMs,
@@ -10,10 +11,13 @@ import {
 } from "../host/learned-limits.ts";
 import type { Logger } from "../log.ts";
 import { createGoneCheck, ensureHome, type Home, writePrivately } from "../paths.ts";
+import { withLock } from "../system/lock-file.ts";
 import { fieldsOf, numberOf } from "../wire/json.ts";
 
-/** The file `hosts.json` of a home: what was learned, by project, host and transport. */
-type LearnedFile = Record<string, Record<string, Partial<Record<Transport, GivenUp>>>>;
+/** What was learned in a project, by host and transport. */
+type LearnedOfProject = Record<string, Partial<Record<Transport, GivenUp>>>;
+/** The file `hosts.json` of a home: what was learned, by project. */
+type LearnedFile = Record<string, LearnedOfProject>;
 
 export interface LearnedHost extends LearnedLimit {
   readonly host: string;
@@ -38,7 +42,7 @@ const transports = ["stdio", "http"] as const;
 export class LearnedHosts implements LearnedLimits {
   readonly #options: LearnedHostsOptions;
   readonly #isHomeGone: () => boolean;
-  #known: Record<string, Partial<Record<Transport, GivenUp>>> = {};
+  #known: LearnedOfProject = {};
   #readAt = Number.NEGATIVE_INFINITY;
   #changedAt: number | undefined;
 
@@ -54,21 +58,22 @@ export class LearnedHosts implements LearnedLimits {
     return limit === undefined || this.#isOver(limit) ? undefined : limit;
   }
 
-  noteGivenUp(host: string, transport: Transport, ageMs: number): void {
+  /** Never rejects. */
+  async noteGivenUp(host: string, transport: Transport, calls: readonly GivenUpCall[]): Promise<void> {
     const { clock, log } = this.#options;
     if (host.length > maxNameChars) return;
     try {
-      const all = this.#readFile();
-      const hosts = Object.hasOwn(all, this.#project) ? (all[this.#project] ?? {}) : {};
-      const { [host]: known = {}, ...others } = hosts;
-      const before = known[transport] ?? { agesMs: [] };
-      const after = addGivenUp(before, ageMs, clock.now());
-      if (after.agesMs.length === 0 && before.agesMs.length === 0) return;
-      const kept = Object.entries(others).slice(1 - maxHosts);
-      // A name that every object has must not be taken for what the object inherits.
-      this.#write({ ...all, [this.#project]: Object.fromEntries([...kept, [host, { ...known, [transport]: after }]]) });
-      if (after.learned !== undefined && after.learned !== before.learned)
-        log.info("learned how long a host waits", { host, transport, ms: after.learned.limitMs });
+      const learned = await this.#change((hosts) => {
+        const { [host]: known = {}, ...others } = hosts;
+        const before = known[transport] ?? { agesMs: [] };
+        const after = addGivenUp(before, calls, clock.now());
+        if (after === before || (after.agesMs.length === 0 && before.agesMs.length === 0)) return undefined;
+        const kept = Object.entries(others).slice(1 - maxHosts);
+        // A name that every object has must not be taken for what the object inherits.
+        const changed = Object.fromEntries([...kept, [host, { ...known, [transport]: after }]]);
+        return { hosts: changed, result: after.learned === before.learned ? undefined : after.learned };
+      });
+      if (learned !== undefined) log.info("learned how long a host waits", { host, transport, ms: learned.limitMs });
     } catch (error) {
       log.debug("how long a host waits could not be kept", { error });
     }
@@ -86,12 +91,30 @@ export class LearnedHosts implements LearnedLimits {
   }
 
   /** Returns what was removed. Running servers see it after two seconds. */
-  forget(host: string): LearnedHost[] {
+  async forget(host: string): Promise<LearnedHost[]> {
     const removed = this.list().filter((learned) => learned.host === host);
-    const { [this.#project]: hosts = {}, ...others } = this.#readFile();
-    const { [host]: _gone, ...kept } = hosts;
-    if (Object.hasOwn(hosts, host)) this.#write({ ...others, [this.#project]: kept });
+    if (!existsSync(this.#options.home.hostsFile)) return removed;
+    await this.#change((hosts) => {
+      const { [host]: _gone, ...kept } = hosts;
+      return Object.hasOwn(hosts, host) ? { hosts: kept, result: undefined } : undefined;
+    });
     return removed;
+  }
+
+  /**
+   * Reads the hosts of this project, and writes what `change` returns, while no other process does the same. Writes
+   * nothing where `change` returns undefined, or the home was moved away.
+   */
+  async #change<T>(change: (hosts: LearnedOfProject) => { hosts: LearnedOfProject; result: T } | undefined) {
+    if (this.#isHomeGone()) return undefined;
+    const { home, clock } = this.#options;
+    ensureHome(home);
+    return await withLock(`${home.hostsFile}.lock`, clock, () => {
+      const all = this.#readFile();
+      const changed = change(Object.hasOwn(all, this.#project) ? (all[this.#project] ?? {}) : {});
+      if (changed !== undefined) this.#write({ ...all, [this.#project]: changed.hosts });
+      return changed?.result;
+    });
   }
 
   get #project(): string {
@@ -111,10 +134,7 @@ export class LearnedHosts implements LearnedLimits {
     this.#known = Object.hasOwn(all, this.#project) ? (all[this.#project] ?? {}) : {};
   }
 
-  /** Writes nothing where the home was moved away. */
   #write(all: LearnedFile): void {
-    if (this.#isHomeGone()) return;
-    ensureHome(this.#options.home);
     writePrivately(this.#options.home.hostsFile, `${JSON.stringify(all, null, 2)}\n`);
     this.#changedAt = undefined;
     this.#read();

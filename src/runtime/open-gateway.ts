@@ -26,18 +26,19 @@ export interface GatewayParts {
   readonly log: Logger;
 }
 
-/** The servers that stand behind this one; undefined where there are none. Nothing is started yet. */
+/** The servers that stand behind this one; undefined where none is named. Nothing is started yet. */
 export function createGateway(settings: Settings, { clock, log, beside, only }: GatewayParts): Gateway | undefined {
-  const { isWrap, home, project } = settings;
+  const { isWrap, home, project, leftOut } = settings;
   const chosen = Object.entries(settings.upstreams).filter(([name]) => only === undefined || name === only);
   const upstreams = Object.fromEntries(chosen);
-  if (Object.keys(upstreams).length === 0) return undefined;
+  if (Object.keys({ ...upstreams, ...leftOut }).length === 0) return undefined;
   const own = sessionEnvironment(process.env);
   const recordFolder = path.join(home.runFolder, "upstreams");
   const orphans = endOrphans(recordFolder);
   if (orphans > 0) log.info("ended what a process that was killed had left running", { processes: orphans });
   const gateway = new Gateway({
     upstreams,
+    leftOut,
     isWrap,
     ...namesFor(settings),
     beside,

@@ -8,7 +8,7 @@ import { createHookHost, type GuestHook } from "../mcp/hook-host.ts";
 import { thisProgram } from "../program/program.ts";
 import { hookFileOf } from "../project/project-commands.ts";
 import { StoredCatalog } from "../project/stored-catalog.ts";
-import type { Settings } from "../settings/settings.ts";
+import { identityOf, type Settings } from "../settings/settings.ts";
 import { loadSdk } from "./hook-sdk.ts";
 
 /** What an author registers in the config's `mcp` hook: the servers that are made for it, and their tools as commands. */
@@ -27,7 +27,7 @@ export function createHook(settings: Settings, log: Logger): Hook | undefined {
   // Never as of the folder that somebody has started us in.
   const hookFile = hookFileOf(settings);
   const name = `the \`mcp\` hook of ${thisProgram.authors === undefined ? "the config file" : thisProgram.name}`;
-  const facts = settings;
+  const facts = identityOf(settings);
   const host = createHookHost({ name, facts, hook: hook as GuestHook, log, loadSdk: () => loadSdk(hookFile) });
   const guests = new Guests({ host, log });
   const tools = new GuestTools(guests, { taken: followUpNames(settings), log });

@@ -53,6 +53,7 @@ export async function openTasks(settings: Settings | HomelessSettings, options: 
   if (settings.home !== undefined) rememberPlace(settings.home, project, placeOf(settings));
   const tasks = createTasks({
     store,
+    shared: store.shared,
     dispatcher: options.dispatcher ?? (await openQueue(settings, store, { clock, log })),
     clock,
     log,
@@ -69,7 +70,9 @@ export async function openTasks(settings: Settings | HomelessSettings, options: 
     limits: settings.limits,
     createWorkerName,
     isDead: (worker) => isKnownDead(worker, { isOneMachine: !isAcrossMachines(settings.store) }),
-    ...(settings.home !== undefined && { concurrency: settings.concurrency, worksHere: settings.worksHere }),
+    concurrency: settings.concurrency,
+    worksHere: settings.worksHere,
+    ...(settings.home === undefined && { taskTtlMs: settings.taskTtlMs }),
     ...(options.startsChildren !== false && createIsolations(clock, log)),
   });
   const { createWorker } = tasks;
@@ -125,7 +128,7 @@ function createIsolations(clock: Clock, log: Logger) {
   const children = {
     clock,
     log,
-    childFile: path.join(packageFolder, "dist", "attempt.js"),
+    childFile: path.join(packageFolder(), "dist", "attempt.js"),
     killGroup: system.killGroup,
     env: (run: string) => ({ ...childEnvironment(), [runVariable]: run }),
     endStrays: (pid: number, run: string) => endStrays(pid, `${runVariable}=${run}`),

@@ -8,35 +8,52 @@ import { readToken } from "./home-token.ts";
 /**
  * Makes a new token, and keeps the ID of the home: it is written down first, so that it is not derived from the new
  * token. Returns the token before. Throws where the token or the ID is not kept in a file of this folder that may be
- * written: then another place says what it is, and would say the old token again.
+ * written: then another place says what it is, and would say the old token again. `access` throws for a file or folder
+ * that this user may not write.
  */
-export function resetToken(home: Home): { readonly earlier: string } {
+export function resetToken(home: Home, access: CheckAccess = accessSync): { readonly earlier: string } {
   const earlier = readToken(home);
   const id = readHomeId(home);
-  for (const file of [home.tokenFile, home.idFile]) refuseUnwritable(file, home, id);
+  for (const file of [home.tokenFile, home.idFile]) refuseUnwritable(file, { home, id, access });
   if (!existsSync(home.idFile)) replace(home.idFile, id);
   replace(home.tokenFile, createSecret());
   return { earlier };
 }
 
-function refuseUnwritable(file: string, { folder, idFile }: Home, id: string): void {
-  const why = whyUnwritable(file, folder);
-  if (why === undefined) return;
-  const keep = existsSync(idFile) ? `keep ${idFile} as it is` : `write the ID of this home, ${id}, into ${idFile}`;
-  throw new CommandError(
-    `Nothing was changed: ${why}. To change the token, first ${keep}, so that no task is lost; then put a new token of at least 32 characters where it comes from.`,
-  );
+type CheckAccess = (file: string, mode: number) => void;
+
+interface Checked {
+  readonly home: Home;
+  readonly id: string;
+  readonly access: CheckAccess;
 }
 
-function whyUnwritable(file: string, folder: string): string | undefined {
+/** A file is replaced in its folder, so both have to be writable. */
+function refuseUnwritable(file: string, { home: { folder, idFile }, id, access }: Checked): void {
+  const stat = lstatSync(file, { throwIfNoEntry: false });
+  const isLink = stat?.isSymbolicLink() === true;
+  const locked = [folder, ...(stat === undefined || isLink ? [] : [file])].find((place) => !isWritable(place, access));
+  const keep = existsSync(idFile) ? `keep ${idFile} as it is` : `write the ID of this home, ${id}, into ${idFile}`;
+  const elsewhere = `first ${keep}, so that no task is lost; then put a new token of at least 32 characters where it comes from.`;
+  if (locked !== undefined) {
+    const what = locked === folder ? `the home folder ${folder}` : file;
+    const other = locked === folder ? "" : ` If another place says its text, ${elsewhere}`;
+    throw new CommandError(
+      `Nothing was changed: ${what} may not be written. Make it writable (\`chmod u+w ${locked}\`; where its disk is mounted read-only, mount it writable), then repeat the command.${other}`,
+    );
+  }
+  if (isLink)
+    throw new CommandError(
+      `Nothing was changed: ${file} is a link, so its text comes from somewhere else. To change the token, ${elsewhere}`,
+    );
+}
+
+function isWritable(place: string, access: CheckAccess): boolean {
   try {
-    accessSync(folder, constants.W_OK);
-    const stat = lstatSync(file, { throwIfNoEntry: false });
-    if (stat?.isSymbolicLink() === true) return `${file} is a link, so its text comes from somewhere else`;
-    if (stat !== undefined) accessSync(file, constants.W_OK);
-    return undefined;
+    access(place, constants.W_OK);
+    return true;
   } catch {
-    return `${file} may not be written`;
+    return false;
   }
 }
 

@@ -9,7 +9,7 @@ import type { GuestCompany } from "../mcp/guest-view.ts";
 import type { ServerIdentity } from "../mcp/parts.ts";
 import { createServing, type Serving } from "../mcp/serving.ts";
 import { codeSources, openServedFolders, unknownLongTools } from "../project/project-commands.ts";
-import type { HomelessSettings, Settings } from "../settings/settings.ts";
+import { type HomelessSettings, identityOf, type Settings } from "../settings/settings.ts";
 import type { Store } from "../store/open.ts";
 import type { Dispatcher } from "../task/dispatcher.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
@@ -32,9 +32,10 @@ export interface RuntimeCore {
   readonly log: Logger;
   /**
    * Hands out calls, gives back what is safe to run again, and lets the rest go on for this long; how many tasks nobody
-   * works on then. Runs that wait for a person stay as long as `keepQuestions` is there and not aborted.
+   * works on then. Runs that wait for a person stay as long as `keepQuestions` is there and not aborted. `endNow`
+   * ends the grace period.
    */
-  close(graceMs: number, keepQuestions?: AbortSignal): Promise<{ readonly waiting: number }>;
+  close(graceMs: number, keepQuestions?: AbortSignal, endNow?: AbortSignal): Promise<{ readonly waiting: number }>;
   /** Ends as in a crash, see `ServedTasks.kill`. Needs `isKillable`. */
   kill(): Promise<void>;
 }
@@ -83,9 +84,11 @@ export async function openRuntime(settings: Settings, parts: RuntimeParts = {}):
   const catalog = await openSources(settings, { hook, gateway }, { ...parts, clock, log });
   const token = watchToken(settings.home);
   const guests = gateway ?? hook?.guests;
-  const facts = gateway?.factsBeside(settings);
+  const identity = identityOf(settings);
+  const facts = gateway?.factsBeside(identity) ?? identity;
   const isOnlyFront = gateway?.isOnlyFront ?? false;
-  const core = createRuntime(settings, { ...parts, catalog, guests, facts, isOnlyFront, clock, log });
+  const { isWrap } = settings;
+  const core = createRuntime(settings, { ...parts, catalog, guests, facts, isOnlyFront, isWrap, clock, log });
   return { ...core, settings, token, upstreams: gateway };
 }
 
@@ -94,6 +97,8 @@ export interface CoreParts extends OpenTasksOptions {
   readonly guests: GuestCompany | undefined;
   /** See `ServingOptions`. */
   readonly isOnlyFront?: boolean;
+  /** See `ServingOptions`. */
+  readonly isWrap?: boolean;
   /** Who it is to its clients. Default: who the settings say. */
   readonly facts?: ServerIdentity | undefined;
   readonly clock: Clock;
@@ -123,6 +128,7 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
     openShared: () => tasks.shared(),
     guests,
     isOnlyFront: parts.isOnlyFront ?? false,
+    isWrap: parts.isWrap ?? false,
     hasPrompts: settings.prompts && parts.isOnlyFront !== true,
     hasFollowUpTools: settings.followUpTools,
     keepInlineMs: deferral.keepInlineMs,
@@ -134,10 +140,10 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
     log,
   });
   tasks.onClosing(() => serving.leaveShared());
-  const close = async (graceMs: number, keepQuestions?: AbortSignal) => {
+  const close = async (graceMs: number, keepQuestions?: AbortSignal, endNow?: AbortSignal) => {
     cancelLoading();
     catalog.close();
-    const waiting = await tasks.close(graceMs, keepQuestions);
+    const waiting = await tasks.close(graceMs, keepQuestions, endNow);
     serving.close();
     return { waiting };
   };

@@ -1,14 +1,23 @@
 import { existsSync, linkSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
+import { RuntimeError } from "../errors.ts";
 import { createId, createSecret } from "../ids.ts";
 
-/** The secret that a file holds, made at first use and readable by its user alone. Throws when it holds none. */
+const minLength = 32;
+
+/**
+ * Returns the secret that a file holds. Makes the file at first use, readable by its user alone. Throws for a file that
+ * is empty or holds less than 32 characters.
+ */
 export function readSecret(file: string): string {
   if (!existsSync(file)) makeSecret(file);
   const secret = readFileSync(file, "utf8").trim();
-  if (secret.length < 32)
-    throw new Error(
-      `${file} holds no token; restore it from a backup, or delete it: then a new one is made, and the tasks of this home are found only if there is a file home-id beside it`,
+  if (secret.length < minLength) {
+    const found = secret === "" ? "no token" : `${secret.length} characters, and a token has at least ${minLength}`;
+    throw new RuntimeError(
+      "HOME_UNUSABLE",
+      `${file} holds ${found}; restore it from a backup, or delete it: then a new one is made, and the tasks of this home are found only if there is a file home-id beside it.`,
     );
+  }
   return secret;
 }
 

@@ -99,8 +99,8 @@ export class ServedTasks {
     this.#onClosing = listener;
   }
 
-  /** How many of this project's tasks wait for the next process. For `keepQuestions` see `Worker`. */
-  async close(graceMs: number, keepQuestions?: AbortSignal): Promise<number> {
+  /** How many of this project's tasks wait for the next process. For `keepQuestions` and `endNow` see `Worker`. */
+  async close(graceMs: number, keepQuestions?: AbortSignal, endNow?: AbortSignal): Promise<number> {
     const opened = await this.#opened?.catch(() => undefined);
     if (opened === undefined) {
       const store = await (this.#options.store ?? this.#store?.catch(() => undefined));
@@ -110,7 +110,7 @@ export class ServedTasks {
     }
     const { tasks, worker } = opened;
     tasks.sweeper.stop();
-    await worker.stop(graceMs, keepQuestions);
+    await worker.stop(graceMs, keepQuestions, endNow);
     const { project } = this.#settings;
     const list = async () => (await tasks.engine.list(tasks.localKey, { project, statuses: liveStatuses })).tasks;
     const live = await withoutStore(list, []);

@@ -79,12 +79,12 @@ export function hasDescriptorsLeft(folder: string, most: () => number): boolean 
 
 /** Asked of the process: in a container its user may have no name, and looking that up would fail. */
 const ownUid = () => process.getuid?.() ?? -1;
-const isOurs = (uid: number) => uid === ownUid();
-const isTrusted = (uid: number, isRootTrusted: boolean) => isOurs(uid) || (isRootTrusted && uid === 0);
-const toMode = ({ mode }: Stats) => (mode & 0o7777).toString(8).padStart(4, "0");
+export const isOurs = (uid: number) => uid === ownUid();
+export const isTrusted = (uid: number, isRootTrusted: boolean) => isOurs(uid) || (isRootTrusted && uid === 0);
+export const toMode = ({ mode }: Stats) => (mode & 0o7777).toString(8).padStart(4, "0");
 
 /** What cannot even be looked at cannot be read either; whoever needs it says so. */
-function look(
+export function look(
   ask: (file: string, options: { throwIfNoEntry: false }) => Stats | undefined,
   file: string,
 ): Stats | undefined {
@@ -152,7 +152,7 @@ function ensurePrivateFolder(folder: string): void {
 }
 
 /** Longer paths are cut off by the system without a word. */
-const maxSocketBytes = 100;
+export const maxSocketBytes = 100;
 
 function fitsSocket(file: string): boolean {
   return Buffer.byteLength(file) <= maxSocketBytes;

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { RequestError } from "../errors.ts";
 import { describeExcess, type JsonLimits, type JsonWeight, weighJson, weighValue } from "./json.ts";
 import type { Message } from "./message.ts";
-import { metaKeys } from "./request-envelope.ts";
+import { isRequestId, maxRequestIdLength, metaKeys } from "./request-envelope.ts";
 
 export const maxBodyBytes = 4 * 1024 * 1024;
 export const maxIntroductionBytes = 16 * 1024;
@@ -54,6 +54,10 @@ export function checkMessage(value: unknown): Message {
   if (typeof value !== "object" || value === null) throw refuse("A message must be a JSON object.");
   const { jsonrpc, method, id, params, result, error } = value as Record<string, unknown>;
   if (jsonrpc !== "2.0") throw refuse('`jsonrpc` must be "2.0".');
+  if (typeof id === "string" && id.length > maxRequestIdLength)
+    throw refuse(
+      `\`id\` has ${id.length} characters, and ${maxRequestIdLength} are the most; use a shorter one, such as a number.`,
+    );
   if (id !== undefined && !isRequestId(id)) throw refuse("`id` must be a text or a whole number.");
   if (method === undefined) {
     if (id === undefined && error === undefined) throw refuse("`method` is missing.");
@@ -84,8 +88,4 @@ export function refuseIntroduction(message: Message): string | undefined {
   const bytes = Buffer.byteLength(JSON.stringify(said));
   if (bytes <= maxIntroductionBytes) return undefined;
   return `What the client says about itself, its info and capabilities, is ${bytes} bytes of JSON, and ${maxIntroductionBytes} are the most; say less.`;
-}
-
-function isRequestId(id: unknown): boolean {
-  return typeof id === "string" || Number.isSafeInteger(id);
 }

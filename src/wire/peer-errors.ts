@@ -1,4 +1,4 @@
-import { CommandError } from "../errors.ts";
+import { CommandError, RpcCode } from "../errors.ts";
 
 /** The other side answered with an error of JSON-RPC, or a task of its ended in one. */
 export class ServerError extends CommandError {
@@ -13,6 +13,26 @@ export class ServerError extends CommandError {
     );
     this.code = error.code;
     this.data = error.data;
+  }
+}
+
+/**
+ * The server sent an answer that breaks the rules of JSON-RPC. The request has ended: no other answer will come. `code`
+ * and `message` make it the `error` of a message.
+ */
+export class MalformedAnswer extends CommandError {
+  override readonly name = "MalformedAnswer";
+  readonly code = RpcCode.Internal;
+  readonly flaw: string;
+
+  constructor(flaw: string, server = "The server", request = "a request") {
+    super(`${server} answered ${request} with a message that is not valid JSON-RPC: ${flaw}.`);
+    this.flaw = flaw;
+  }
+
+  /** The same error in a sentence that names the server and the request. */
+  naming(server: string, request: string): MalformedAnswer {
+    return new MalformedAnswer(this.flaw, server, request);
   }
 }
 

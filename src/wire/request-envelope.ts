@@ -2,9 +2,20 @@ import { fieldsOf, type Json, textOf } from "./json.ts";
 import { modernRevision } from "./revisions.ts";
 
 /**
- * What a request of 2026-07-28 says about itself: who asks, in its `_meta`; and what it is about, in headers that
- * proxies can read.
+ * What a request says about itself: its ID; and on 2026-07-28 who asks, in its `_meta`, and what it is about, in headers
+ * that proxies can read.
  */
+
+/**
+ * Max characters of a request ID. The ID is part of every answer and of every event about an answer, so its memory has
+ * to be bounded.
+ */
+export const maxRequestIdLength = 256;
+
+/** Returns true if the value can be the ID of a request: a whole number, or a string of at most 256 characters. */
+export function isRequestId(id: unknown): id is string | number {
+  return typeof id === "string" ? id.length <= maxRequestIdLength : Number.isSafeInteger(id);
+}
 
 export const metaKeys = {
   revision: "io.modelcontextprotocol/protocolVersion",
@@ -15,6 +26,9 @@ export const metaKeys = {
   relatedTask: "io.modelcontextprotocol/related-task",
   subscription: "io.modelcontextprotocol/subscriptionId",
 } as const;
+
+/** From the daemon to the stdio proxy, which prints `text` on its stderr and passes nothing on. */
+export const proxyNotice = "notifications/meanwhile/notice";
 
 /** The `_meta` of who asks. */
 export function toEnvelope(clientInfo: Json, clientCapabilities: Json): Json {

@@ -1,12 +1,20 @@
 import { describe, expect, test } from "vitest";
-import { addGivenUp, type GivenUp } from "../../src/host/learned-limits.ts";
+import { addGivenUp, type GivenUp, type GivenUpCall } from "../../src/host/learned-limits.ts";
 
 const start: GivenUp = { agesMs: [] };
 const now = 1_000;
 
-/** What is known after calls were given up at these ages, in seconds. */
+const silent = (...ages: readonly number[]) => ages.map((age) => ({ ageMs: age * 1_000, isSilent: true }));
+const withProgress = (...ages: readonly number[]) => ages.map((age) => ({ ageMs: age * 1_000, isSilent: false }));
+
+/** What is known after silent calls were given up one after the other at these ages, in seconds. */
 function after(...ages: readonly number[]): GivenUp {
-  return ages.reduce((known, age) => addGivenUp(known, age * 1_000, now), start);
+  return afterGroups(...ages.map((age) => silent(age)));
+}
+
+/** What is known after these calls were given up; those of a group, together. */
+function afterGroups(...groups: readonly (readonly GivenUpCall[])[]): GivenUp {
+  return groups.reduce((known, calls) => addGivenUp(known, calls, now), start);
 }
 
 describe("a limit is learned", () => {
@@ -32,6 +40,30 @@ describe("nothing is learned", () => {
     ["from a person who cancels at random times", [7, 31, 12, 55, 18, 9, 40]],
   ])("%s", (_title, ages) => {
     expect(after(...ages).learned).toBeUndefined();
+  });
+});
+
+describe("calls that are given up together", () => {
+  test("count as one", () => {
+    const three = silent(10, 10, 10);
+    expect(afterGroups(three, three).learned).toBeUndefined();
+    expect(afterGroups(three, three, three).learned?.limitMs).toBe(10_000);
+  });
+
+  test("end the row if their ages differ", () => {
+    expect(afterGroups(silent(10), silent(10), silent(10, 14), silent(10)).learned).toBeUndefined();
+  });
+});
+
+describe("a call with progress", () => {
+  test("ends the row if it is given up at another age", () => {
+    expect(afterGroups(silent(10), silent(10), withProgress(30), silent(10)).learned).toBeUndefined();
+    expect(afterGroups(silent(10), silent(10), [...silent(10), ...withProgress(30)]).learned).toBeUndefined();
+  });
+
+  test("changes nothing if it is given up at the same age", () => {
+    expect(afterGroups(silent(10), silent(10), withProgress(10), silent(10)).learned?.limitMs).toBe(10_000);
+    expect(afterGroups(...Array.from({ length: 3 }, () => withProgress(10))).learned).toBeUndefined();
   });
 });
 

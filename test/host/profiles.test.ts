@@ -48,11 +48,11 @@ describe("a host", () => {
   });
 
   test.each(["factory-cli", "qwen-cli-mcp-client-probe", "cursor-vscode"])(
-    "%s: its figures are unknown, and it says so",
+    "%s: its limit is unknown, and its source says so",
     (name) => {
       const host = findHost(name, {});
       expect(host).toMatchObject({ name, limits: unknownHost.limits });
-      expect(host.source).toContain("taken as an unknown host");
+      expect(host.source).toMatch(/^assumed: its limit is unknown;/);
     },
   );
 
@@ -60,7 +60,9 @@ describe("a host", () => {
     expect(new Set(knownHosts.map((host) => host.name)).size).toBe(knownHosts.length);
     for (const host of knownHosts) {
       expect(host.title, host.name).not.toBe("");
-      expect(host.source, host.name).toMatch(/^(measured \d{4}-\d\d, version \d|public threads)/);
+      expect(host.source, host.name).toMatch(
+        host.limits.stdio.isAssumed === true ? /^assumed: / : /^(measured \d{4}-\d\d, version \d|public threads)/,
+      );
     }
   });
 });

@@ -1,10 +1,12 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { z } from "zod";
 import { sleep } from "../../src/clock.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
+import { MemoryShared } from "../../src/store/memory-shared.ts";
 import { MemoryStore } from "../../src/store/memory-store.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { moving, openInMemory, turns } from "../helpers/in-memory.ts";
-import { handleOf, WireClient, type WireOptions } from "../helpers/wire.ts";
+import { handleOf, type Result, WireClient, type WireOptions } from "../helpers/wire.ts";
 
 /** A host that gives up after 8 s, so a handle is due 6 s after the request has arrived. */
 const limitMs = 8_000;
@@ -51,15 +53,40 @@ test("a result that is there when the time is up is sent in place of a handle", 
   expect(result.structuredContent).toMatchObject({ success: true, data: { done: true } });
 });
 
+/** What all servers share, which does not respond while it is away. */
+class UnresponsiveShared extends MemoryShared {
+  readonly #clock: FakeClock;
+  isAway = false;
+
+  constructor(clock: FakeClock) {
+    super(() => clock.now());
+    this.#clock = clock;
+  }
+
+  override async secret() {
+    const clock = this.#clock;
+    while (this.isAway) await sleep(clock, 100);
+    return await super.secret();
+  }
+}
+
 /** Methods that never respond while the store is away, as with PostgreSQL for a while. */
 class UnresponsiveStore extends MemoryStore {
   readonly #clock: FakeClock;
+  override readonly shared: UnresponsiveShared;
   isAway = false;
   hasSlowDurations = false;
 
   constructor(clock: FakeClock) {
     super(clock);
     this.#clock = clock;
+    this.shared = new UnresponsiveShared(clock);
+  }
+
+  comeBack(): void {
+    this.isAway = false;
+    this.hasSlowDurations = false;
+    this.shared.isAway = false;
   }
 
   override mayHaveLive(): boolean {
@@ -92,6 +119,9 @@ class UnresponsiveStore extends MemoryStore {
     return await super.create(...values);
   }
 }
+
+const started =
+  "work was started, but the task store does not respond. Do not call it again now: you find it among your tasks as soon as the store is back.";
 
 describe("a store that does not respond", () => {
   test("before the command has started: an error before the host gives up, and the command never runs", async () => {
@@ -131,7 +161,7 @@ describe("a store that does not respond", () => {
     store.isAway = true;
     const result = await beforeHostGivesUp(clock, client.call("work"));
     expect(result.isError).toBe(true);
-    expect(result.content?.[0]?.text).toContain("work is still running, but it could not be stored as a task");
+    expect(result.content?.[0]?.text).toContain(started);
     store.isAway = false;
     await passTime(clock, 2_000);
     const listed = await moving(clock, client.call("task_list"));
@@ -140,6 +170,62 @@ describe("a store that does not respond", () => {
     const fetched = client.call("task_result", { job_id: jobs[0]?.job_id });
     clock.advance(runMs);
     expect((await moving(clock, fetched)).structuredContent).toMatchObject({ success: true, data: { done: true } });
+  });
+});
+
+test("a call with an idempotency key whose task runs when the store goes away is not told to call again", async () => {
+  const { store, clock, client, runs } = await openCounted({});
+  const { answer } = client.startCall("work", {}, { meta: { "meanwhile/idempotencyKey": "once" } });
+  await passTime(clock, 1_000);
+  expect(runs()).toBe(1);
+  store.isAway = true;
+  const { result } = await beforeHostGivesUp(clock, answer);
+  expect(result).toMatchObject({ isError: true, content: [{ text: expect.stringContaining(started) }] });
+  store.isAway = false;
+});
+
+describe("a call that asks gets an error before its host gives up, if the store does not respond", () => {
+  const untaken = "work did not get the answers, because the task store does not respond. Call it again later.";
+
+  test("before the question can be sent", async () => {
+    const { store, clock, client } = await openAsking();
+    store.shared.isAway = true;
+    expect(textOf(await beforeHostGivesUp(clock, client.call("work")))).toContain(started);
+  });
+
+  test("before a question ahead of the run can be sent, and the command does not start", async () => {
+    const { store, clock, client, runs } = await openAsking({ confirms: true });
+    store.shared.isAway = true;
+    expect(textOf(await beforeHostGivesUp(clock, client.call("work")))).toContain(notStarted);
+    store.shared.isAway = false;
+    await passTime(clock, 1_000);
+    expect(runs()).toBe(0);
+  });
+
+  test.each([
+    ["when its state is read", (store: UnresponsiveStore) => store.shared],
+    ["when its task is read", (store: UnresponsiveStore) => store],
+  ])("%s, and the answers are not used", async (_title, partOf) => {
+    const { store, clock, client, answered, comeBack } = await openAsking();
+    const asked = await moving(clock, client.call("work"));
+    partOf(store).isAway = true;
+    expect(textOf(await beforeHostGivesUp(clock, comeBack(asked)))).toContain(untaken);
+    partOf(store).isAway = false;
+    await passTime(clock, 1_000);
+    expect(answered()).toBe(0);
+  });
+
+  test("when its answers are stored", async () => {
+    const { store, clock, client, comeBack } = await openAsking();
+    const asked = await moving(clock, client.call("work"));
+    const back = Promise.withResolvers<void>();
+    const answer = store.answer.bind(store);
+    vi.spyOn(store, "answer").mockImplementation(async (...values) => {
+      await back.promise;
+      return await answer(...values);
+    });
+    expect(textOf(await beforeHostGivesUp(clock, comeBack(asked)))).toContain(started);
+    back.resolve();
   });
 });
 
@@ -229,6 +315,33 @@ async function openCounted({
   return { store, clock, client, runs: () => runs };
 }
 
+/** A server with one command, which asks, and a client of 2026-07-28 whose host gives up after 8 s. */
+async function openAsking({ confirms = false } = {}) {
+  const clock = new FakeClock();
+  const store = new UnresponsiveStore(clock);
+  let runs = 0;
+  let answered = 0;
+  const work = defineCommand({
+    summary: "Ask, then answer",
+    ...(confirms && { effects: "destroy" as const, confirm: "Go on?" }),
+    async run(_input, task) {
+      runs += 1;
+      await task.ask("Go on?", z.object({ confirm: z.boolean() }));
+      answered += 1;
+    },
+  });
+  const client = await open({ work }, { clock, store, revision: "2026-07-28", capabilities: { elicitation: {} } });
+  const comeBack = async ({ requestState, inputRequests }: Result) => {
+    const accept = { action: "accept", content: { confirm: true } };
+    const inputResponses = Object.fromEntries(Object.keys((inputRequests ?? {}) as object).map((key) => [key, accept]));
+    const back = client.request("tools/call", { name: "work", arguments: {}, requestState, inputResponses });
+    return (await back).result as Result;
+  };
+  return { store, clock, client, comeBack, runs: () => runs, answered: () => answered };
+}
+
+const textOf = (result: Result) => result.content?.[0]?.text;
+
 /** The answer to a call that was sent just now. Rejects when the host has given up. */
 async function beforeHostGivesUp<T>(clock: FakeClock, answer: Promise<T>): Promise<T> {
   const end = clock.now() + limitMs;
@@ -251,24 +364,27 @@ async function passTime(clock: FakeClock, ms: number): Promise<void> {
 interface OpenOptions {
   readonly clock: FakeClock;
   readonly transport?: "stdio" | "http";
-  readonly store?: MemoryStore;
+  readonly store?: UnresponsiveStore;
   readonly revision?: WireOptions["revision"];
+  readonly capabilities?: object;
   /** The store counts as opened when this resolves. */
   readonly opening?: Promise<void>;
 }
 
 async function open(
   commands: Readonly<Record<string, Command>>,
-  { clock, transport = "stdio", store, revision = "2025-11-25", opening }: OpenOptions,
+  { clock, transport = "stdio", store, revision = "2025-11-25", opening, ...options }: OpenOptions,
 ) {
   const hosts = { "my-host": { limitSeconds: limitMs / 1_000 } };
   const server = await openInMemory(commands, clock, { hosts }, store);
   const calls = await server.tasks.calls();
   if (opening !== undefined) vi.spyOn(server.tasks, "calls").mockReturnValue(opening.then(() => calls));
   const link = transport === "stdio" ? server.openPipe() : await server.openHttp();
-  const capabilities = revision === "2026-07-28" ? { extensions: { "io.modelcontextprotocol/tasks": {} } } : {};
+  const tasks = revision === "2026-07-28" ? { extensions: { "io.modelcontextprotocol/tasks": {} } } : {};
+  const { capabilities = tasks } = options;
   const client = new WireClient(link, { revision, name: "my-host", capabilities });
   onTestFinished(async () => {
+    store?.comeBack();
     await moving(clock, client.close());
     await moving(clock, server.close(), 1_000);
   });

@@ -1,8 +1,9 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { sleep } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { watchLoop } from "../../src/command/loop-watch.ts";
-import { endedNames, running } from "../../src/command/running.ts";
+import { endedNames, endedSuspects, running } from "../../src/command/running.ts";
 import type { Logger } from "../../src/log.ts";
 import { runCli } from "../helpers/cli.ts";
 import { FakeClock, settled, turns } from "../helpers/fake-clock.ts";
@@ -39,11 +40,13 @@ async function open() {
   // Commands of other servers in this process, which other test files left running.
   running.clear();
   endedNames.clear();
+  endedSuspects.clear();
   const clock = new BlockableClock();
   const lines: { level: string; text: string }[] = [];
   const at = (level: string) => (text: string) => void lines.push({ level, text });
   const log = { debug: () => {}, info: at("info"), warn: at("warn"), error: at("error") } as unknown as Logger;
-  onTestFinished(watchLoop(clock, log));
+  let idleMs = 0;
+  onTestFinished(watchLoop(clock, log, undefined, () => idleMs));
   const work = defineCommand({
     summary: "Block the event loop",
     effects: "read",
@@ -54,7 +57,32 @@ async function open() {
       return {};
     },
   });
-  const server = await openServer({ in: "memory", commands: { work }, config, clock, store: "sqlite" });
+  const blockThenWait = defineCommand({
+    summary: "Block the event loop, then wait",
+    effects: "read",
+    async run() {
+      clock.block(9_000);
+      await new Promise<void>((resolve) => void clock.after(10_000, resolve));
+      return {};
+    },
+  });
+  const wait = defineCommand({
+    summary: "Wait for something",
+    effects: "read",
+    run: (_input, task) => sleep(clock, 60_000, task.signal),
+  });
+  /** The whole process is stopped for a while, as by SIGSTOP. */
+  const pause = (ms: number) => {
+    clock.block(ms);
+    idleMs += ms;
+  };
+  const server = await openServer({
+    in: "memory",
+    commands: { work, wait, block_then_wait: blockThenWait },
+    config,
+    clock,
+    store: "sqlite",
+  });
   const client = await server.client({ revision: "2025-06-18", name: "my-host", capabilities: {} });
   const tick = async () => {
     clock.advance(250);
@@ -66,7 +94,9 @@ async function open() {
     await server.close();
     return await runCli(words, { cwd: server.cwd, env: { MEANWHILE_HOME: server.home } });
   };
-  return { clock, client, call, tick, cli };
+  /** A run of `wait` that goes on as a task. */
+  const startWait = async () => handleOf(await settled(clock, client.call("wait", {}))).job_id;
+  return { clock, client, call, tick, cli, pause, startWait };
 }
 
 describe("a command that blocks the event loop is named with the seconds and the cure", () => {
@@ -115,6 +145,17 @@ describe("a command that blocks the event loop is named with the seconds and the
     expect(shown.stdout).toMatch(new RegExp(`^eventLoopBlocked: 'for (1\\.[89]|2\\.0) s; ${cure}'$`, "m"));
   });
 
+  test("in `tasks show` with the host that had given up by then", async () => {
+    const { clock, client, cli } = await open();
+    const { job_id } = handleOf(await settled(clock, client.call("block_then_wait", {})));
+    clock.advance(10_000);
+    await settled(clock, client.call("task_result", { job_id }));
+    const { eventLoopBlocked } = JSON.parse((await cli("tasks", "show", job_id, "--json")).stdout);
+    expect(eventLoopBlocked).toMatch(
+      new RegExp(`^for (8\\.[789]|9\\.0) s, so its answer came too late: my-host waits 8\\.0 s; ${cure}$`),
+    );
+  });
+
   test("in `stats`", async () => {
     const { call, cli } = await open();
     await call(2_000);
@@ -136,5 +177,40 @@ describe("a command that blocks the event loop is named with the seconds and the
     // The watch looks every 250 ms, so a block is known to within that.
     expect(stats?.longestBlockMs).toBeGreaterThan(1_700);
     expect(stats?.longestBlockMs).toBeLessThan(2_050);
+  });
+});
+
+describe("a command that only waits while the event loop is blocked", () => {
+  test("is not named if the first lines of another command block it", async () => {
+    const { call, tick, cli, startWait } = await open();
+    const waiting = await startWait();
+    await call(3_000);
+    expect((await tick()).map(({ text }) => text)).toEqual([expect.stringMatching(/ while work ran; /)]);
+    expect((await cli("tasks", "show", waiting)).stdout).not.toContain("eventLoopBlocked");
+    const stats = JSON.parse((await cli("stats", "--all", "--json")).stdout) as { command: string }[];
+    expect(stats).toMatchObject([{ command: "work", blockedRuns: 1 }]);
+  });
+
+  test("is named in the log alone if either of two may have blocked it", async () => {
+    const { clock, call, client, tick, cli, startWait } = await open();
+    const waiting = await startWait();
+    const { job_id } = handleOf(await call(9_000, true));
+    clock.advance(5_000);
+    await turns();
+    expect(await tick()).toEqual([
+      { level: "info", text: expect.stringMatching(/^the event loop was blocked for [89]\.\d s while .* ran; /) },
+    ]);
+    await settled(clock, client.call("task_result", { job_id }));
+    for (const task of [waiting, job_id])
+      expect((await cli("tasks", "show", task)).stdout).not.toContain("eventLoopBlocked");
+    expect((await cli("stats", "--all")).stdout).not.toContain("Blocked");
+  });
+
+  test("is not named if the whole process was stopped", async () => {
+    const { tick, cli, pause, startWait } = await open();
+    const waiting = await startWait();
+    pause(40_000);
+    expect(await tick()).toEqual([]);
+    expect((await cli("tasks", "show", waiting)).stdout).not.toContain("eventLoopBlocked");
   });
 });

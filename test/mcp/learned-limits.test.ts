@@ -1,16 +1,20 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { z } from "zod";
 import { sleep } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { limitOf } from "../../src/mcp/host-limit.ts";
 import type { ClientRequest } from "../../src/mcp/request.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
 import { runCli } from "../helpers/cli.ts";
 import { FakeClock, pass, settled, turns } from "../helpers/fake-clock.ts";
 import { type ClientOptions, type LocalOptions, localKey, openServer, type Transport } from "../helpers/server.ts";
 import { handleOf, type WireClient } from "../helpers/wire.ts";
 
 const revision = "2025-11-25";
+/** Calls that are given up within this time count as one. */
+const togetherMs = 1_000;
 
 describe.each(["stdio", "http"] as const)("over %s a limit is learned from calls that are given up", (transport) => {
   test("three times at the same age: the next call gets its handle before that", async () => {
@@ -60,6 +64,77 @@ describe.each(["stdio", "http"] as const)("over %s a limit is learned from calls
     }
     expect(await host.handleAfterMs()).toBe(22_500);
   });
+});
+
+describe.each(["stdio", "http"] as const)(
+  "over %s calls that one client cancels together count as one",
+  (transport) => {
+    test("so one cancel of three calls teaches nothing, and three do", async () => {
+      const host = await open({ transport });
+      await host.cancelTogether([10_000, 10_000, 10_000]);
+      expect(await host.handleAfterMs()).toBe(22_500);
+      await host.cancelTogether([10_000, 10_000, 10_000]);
+      await host.cancelTogether([10_000, 10_000, 10_000]);
+      expect(await host.handleAfterMs()).toBe(7_500);
+    });
+
+    test("and nothing is learned if their ages differ", async () => {
+      const host = await open({ transport });
+      for (let round = 0; round < 3; round++) await host.cancelTogether([14_000, 10_000]);
+      expect(await host.handleAfterMs()).toBe(22_500);
+    });
+
+    test("nor if a call with progress is cancelled at another age between calls of one age", async () => {
+      const host = await open({ transport });
+      await host.giveUp(10_000, 10_000);
+      await host.cancelTogether([16_000], { progress: true });
+      await host.giveUp(10_000);
+      expect(await host.handleAfterMs()).toBe(22_500);
+    });
+  },
+);
+
+describe.each(["2025-11-25", "2026-07-28"])("an HTTP client of %s that ends", (revision) => {
+  test("with three calls open teaches nothing", async () => {
+    const host = await open({ transport: "http", revision });
+    for (let round = 0; round < 3; round++) {
+      const client = await host.connect({});
+      await host.startCalls(client, [10_000, 10_000, 10_000]);
+      await settled(host.clock, client.close());
+      await pass(host.clock, togetherMs);
+    }
+    expect(await host.handleAfterMs()).toBe(22_500);
+  });
+});
+
+test("an HTTP client that ends with one call and the stream of its session open teaches nothing", async () => {
+  const host = await open({ transport: "http" });
+  for (let round = 0; round < 3; round++) {
+    const client = await host.connect({});
+    await host.startCalls(client, [10_000]);
+    await settled(host.clock, client.close());
+    await pass(host.clock, togetherMs);
+  }
+  expect(await host.handleAfterMs()).toBe(22_500);
+});
+
+test("a call whose HTTP stream is closed before its cancel comes counts once, at the age of the first", async () => {
+  const host = await open({ transport: "http" });
+  // Otherwise the call becomes a task when its stream is closed, and the cancel comes too late.
+  const storing = Promise.withResolvers<never>();
+  const handOut = vi.spyOn(MemoryStore.prototype, "handOut").mockReturnValue(storing.promise);
+  onTestFinished(() => handOut.mockRestore());
+  for (let round = 0; round < 3; round++) {
+    const [call] = await host.startCalls(host.client, [10_000]);
+    call?.drop();
+    await vi.waitFor(() => expect(handOut).toHaveBeenCalledTimes(round + 1));
+    await pass(host.clock, 2_000);
+    if (call !== undefined) host.client.cancel(call.id);
+    await pass(host.clock, togetherMs + 100);
+  }
+  handOut.mockRestore();
+  storing.reject(new Error("The store is away."));
+  expect(await host.handleAfterMs()).toBe(7_500);
 });
 
 test.each([
@@ -144,8 +219,9 @@ async function open(options: OpenOptions) {
   const work = defineCommand({
     summary: "Take ten minutes",
     effects: "read",
-    async run(_input, task) {
-      if (progress) task.progress({ percentage: 1 });
+    input: z.object({ progress: z.boolean().optional() }).loose(),
+    async run(input, task) {
+      if (progress || input.progress === true) task.progress({ percentage: 1 });
       await sleep(clock, 600_000, task.signal);
     },
   });
@@ -170,6 +246,7 @@ async function open(options: OpenOptions) {
       await turns();
       // Over HTTP the server hears of it after some turns.
       if (transport === "http") await pass(clock, 100);
+      await pass(clock, togetherMs);
     }
   };
   const handleAfterMs = async (by = client) => {
@@ -178,6 +255,33 @@ async function open(options: OpenOptions) {
     expect(handleOf(result as never).status).toBe("working");
     return Math.round((clock.now() - startedAt) / 100) * 100;
   };
+  /** Starts one call for each age, the oldest first, so that each has its age in the end. */
+  const startCalls = async (by: WireClient, ages: readonly number[], input: object = {}) => {
+    const begun = [];
+    for (const [at, age] of ages.entries()) {
+      const token = ++calls;
+      begun.push(by.startCall("work", input, { meta: { "meanwhile/new": true, progressToken: token } }));
+      await turns();
+      await pass(clock, age - (ages[at + 1] ?? 0));
+    }
+    return begun;
+  };
+  const cancelTogether = async (ages: readonly number[], input: object = {}) => {
+    for (const { id } of await startCalls(client, ages, input)) client.cancel(id);
+    await turns();
+    await pass(clock, togetherMs + 100);
+  };
   const giveUp = (...ages: readonly number[]) => giveUpBy(client, ...ages);
-  return { server, clock, home: server.home, client, connect, giveUp, giveUpBy, handleAfterMs };
+  return {
+    server,
+    clock,
+    home: server.home,
+    client,
+    connect,
+    giveUp,
+    giveUpBy,
+    startCalls,
+    cancelTogether,
+    handleAfterMs,
+  };
 }

@@ -122,3 +122,14 @@ test("results that only go to the disk are written out one after the other where
   second.place.leaveAside();
   expect(results.hasRoom(100)).toBe(true);
 });
+
+test("a call that becomes a task in the moment when room is granted leaves none taken", async () => {
+  const results = new ResultRoom(new FakeClock(), 300);
+  const [first, second] = [ask(new Backlog(100), results), ask(new Backlog(100), results)];
+  await first.place.enterAside(100);
+  const waiting = second.place.enterAside(100);
+  first.place.leaveAside();
+  second.place.leaveUnlessUsed();
+  await waiting;
+  expect(results.hasRoom(100)).toBe(true);
+});

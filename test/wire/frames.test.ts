@@ -9,6 +9,7 @@ describe("messages", () => {
     ['{"jsonrpc":"2.0","id":"a","method":"x","params":{}}'],
     ['{"jsonrpc":"2.0","method":"notifications/initialized"}'],
     ['{"jsonrpc":"2.0","id":1,"result":{}}'],
+    [`{"jsonrpc":"2.0","id":"${"x".repeat(256)}","method":"x"}`],
     ['{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}'],
   ])("%s is one", (text) => {
     expect(parse(text)()).toEqual(JSON.parse(text));
@@ -25,6 +26,11 @@ describe("messages", () => {
     ['{"jsonrpc":"2.0","id":1.5,"method":"x"}', "request", "`id` must be a text or a whole number"],
     ['{"jsonrpc":"2.0","id":1e400,"method":"x"}', "request", "`id` must be a text or a whole number"],
     ['{"jsonrpc":"2.0","id":9007199254740993,"method":"x"}', "request", "`id` must be a text or a whole number"],
+    [
+      `{"jsonrpc":"2.0","id":"${"x".repeat(257)}","method":"x"}`,
+      "request",
+      "`id` has 257 characters, and 256 are the most; use a shorter one, such as a number.",
+    ],
     ['{"jsonrpc":"2.0","id":1}', "request", "`method` is missing"],
     ['{"jsonrpc":"2.0","id":1,"METHOD":"x"}', "request", "`method` is missing"],
     ['{"jsonrpc":"2.0","id":1,"method":7}', "request", "`method` must be a text"],

@@ -14,7 +14,7 @@ import { fieldsOf, textOf } from "../../wire/json.ts";
 import { maxMessageBytes, tooLarge } from "../../wire/line-link.ts";
 import { type Message, readMessage, writeMessage } from "../../wire/message.ts";
 import type { Link, LinkEvents, SendOptions } from "../../wire/peer.ts";
-import { ConnectionError, cut } from "../../wire/peer-errors.ts";
+import { ConnectionError, cut, MalformedAnswer } from "../../wire/peer-errors.ts";
 import { metaKeys } from "../../wire/request-envelope.ts";
 import { isModern } from "../../wire/revisions.ts";
 import type { ServerEvent } from "../../wire/sse.ts";
@@ -179,6 +179,8 @@ export class HttpLink implements Link {
     let answer: Message | undefined;
     for await (const { data } of this.#eventsOf(response, false, signal))
       answer = isJson ? readMessage(data) : undefined;
+    // The body of an error status need not be a message: the status says what went wrong.
+    if (isError && answer?.error instanceof MalformedAnswer) answer = undefined;
     if (
       isError &&
       (answer?.error === undefined || connectionStatuses.has(status) || this.#isSessionLost(status, answer))

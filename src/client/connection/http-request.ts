@@ -63,6 +63,9 @@ async function exchange(url: URL, options: HttpRequest): Promise<IncomingMessage
         ? new URL(headers.location, at)
         : undefined;
     if (next === undefined) throw refusal(url, `answers with status ${status} and no address to go to`);
+    // Such an address is no server's, and must not be suggested.
+    if (next.protocol !== "http:" && next.protocol !== "https:")
+      throw refusal(url, `redirects to a ${next.protocol} address, and that is never followed`);
     if (next.origin !== url.origin)
       throw refusal(
         url,

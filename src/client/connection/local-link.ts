@@ -3,16 +3,17 @@ import { env } from "node:process";
 import { systemClock, within } from "../../clock.ts";
 import { endChild, startChild } from "../../wire/child.ts";
 import { endWithUs } from "../../wire/end-with-us.ts";
+import { failureLine } from "../../wire/failure-line.ts";
 import { readLines, writeLine } from "../../wire/line-link.ts";
 import type { Link, LinkEvents } from "../../wire/peer.ts";
 import { ConnectionError, cut } from "../../wire/peer-errors.ts";
 import type { CommandTarget, SocketTarget } from "../client.ts";
 
-/** One message a line: over the pipes of a server that is started here, or over a socket. */
+/** Links with one message a line: to a server that is started here, over its pipes, or to a socket. */
 
 const patienceMs = 2_000;
 
-/** Starts a server. It ends with the link: its input is closed, and what does not leave by itself is made to. */
+/** Starts a server. Closing the link ends the server: first its stdin is closed, then it gets signals. */
 export async function startServer(
   target: CommandTarget,
   events: LinkEvents,
@@ -32,14 +33,14 @@ export async function startServer(
       release();
       resolve();
       const how = code === null ? `was ended by ${signal}` : `ended with exit code ${code}`;
-      const words = cut(lastWords.trim().split("\n").at(-1) ?? "");
-      const sentence = `The server ${cut(command, 100)} ${how}${words === "" ? "." : `; its last words: «${words}».`}`;
+      const words = cut(failureLine(lastWords));
+      const sentence = `The server ${cut(command, 100)} ${how}${words === "" ? "." : `; it printed «${words}».`}`;
       finish(new ConnectionError(sentence, { isPassing: false, lastWords }));
     }),
   );
   return {
     kind: "command",
-    // A server that takes nothing any more has mostly left, and its end says why.
+    // A failed write usually means that the server has ended. Its exit code and stderr tell more than the write error.
     send: (message) =>
       writeLine(child.stdin, message).catch((error: unknown) =>
         within(systemClock, patienceMs, exited).then(() => Promise.reject(error)),
@@ -48,6 +49,9 @@ export async function startServer(
     close: async () => void (await endChild(child, { gone: exited, politeMs: patienceMs, signalMs: patienceMs })),
   };
 }
+
+/** How an HTTP server answers a line that is no request. */
+const httpStart = "HTTP/1.";
 
 /** Connects to a socket that takes one message a line. */
 export async function connectLines({ socket: path }: SocketTarget, events: LinkEvents): Promise<Link> {
@@ -60,11 +64,20 @@ export async function connectLines({ socket: path }: SocketTarget, events: LinkE
       reject(new ConnectionError(why, { isUnsent: true, cause }));
     });
   });
+  let isHttp = false;
+  socket.once("data", (chunk: Buffer) => {
+    isHttp = chunk.toString("latin1", 0, httpStart.length) === httpStart;
+  });
   const finish = readLines(socket, events);
   const closed = new Promise<void>((resolve) =>
     socket.on("close", () => {
       resolve();
-      finish(new ConnectionError(`The server on ${path} closed the connection.`));
+      const overHttp = `The server on ${path} speaks HTTP, and a socket target takes one message a line. For HTTP on a socket use curl --unix-socket.`;
+      finish(
+        isHttp
+          ? new ConnectionError(overHttp, { isPassing: false })
+          : new ConnectionError(`The server on ${path} closed the connection.`),
+      );
     }),
   );
   socket.on("error", () => undefined); // `close` follows.

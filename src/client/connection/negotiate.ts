@@ -2,7 +2,7 @@ import { sleep, systemClock } from "../../clock.ts";
 import { RequestError, RpcCode, UsageError } from "../../errors.ts";
 import { fieldsOf, type Json, textOf } from "../../wire/json.ts";
 import type { Peer } from "../../wire/peer.ts";
-import { ConnectionError, cut, ServerError } from "../../wire/peer-errors.ts";
+import { ConnectionError, cut, MalformedAnswer, ServerError } from "../../wire/peer-errors.ts";
 import { metaKeys, toEnvelope } from "../../wire/request-envelope.ts";
 import { legacyRevision, legacyRevisions, modernRevision, revisions, tasksExtension } from "../../wire/revisions.ts";
 import type { ServerFacts } from "../client.ts";
@@ -92,7 +92,7 @@ export async function negotiate(
 
 /** True for what a server of an earlier revision says to `server/discover`. */
 function isOldServers(error: unknown): boolean {
-  if (error instanceof ServerError || error instanceof RequestError) return true;
+  if (error instanceof ServerError || error instanceof RequestError || error instanceof MalformedAnswer) return true;
   // Over HTTP it may say so without a message. Who refuses us, or is not there yet, will not take `initialize` either.
   return (
     error instanceof ConnectionError &&

@@ -40,7 +40,7 @@ export class PlainJob implements RemoteTask {
     if (!wait && status !== undefined)
       return this.#readStatus(await this.#call(status, { job_id: this.taskId }, signal));
     // An action that answers a question is the person's to fill in: until then there is only waiting.
-    const next = this.#next?.tool.endsWith("task_answer") === true ? undefined : this.#next;
+    const next = this.#next !== undefined && isAnswering(this.#next) ? undefined : this.#next;
     const waiting = next ?? {
       tool: this.#toolName(resultTool) ?? resultTool,
       arguments: { job_id: this.taskId, wait_seconds: waitSeconds },
@@ -138,6 +138,11 @@ export class PlainJob implements RemoteTask {
       { signal, isRepeatable: true, limitMs },
     );
   }
+}
+
+/** True for `task_answer`, and for `task_result` with an answer. */
+function isAnswering({ tool, arguments: given }: NonNullable<Handle["next"]>): boolean {
+  return tool.endsWith("task_answer") || given.answer !== undefined;
 }
 
 function refuseError(result: Json): void {

@@ -23,6 +23,8 @@ export type DeferredCall = CallEnding & { kind: "deferred" };
 export interface HandOverOptions {
   readonly engine: Engine;
   readonly toolName: string;
+  /** The tool is another server's. */
+  readonly isForeign: boolean;
   readonly request: ClientRequest;
   readonly budget: () => Budget;
   readonly clock: Clock;
@@ -35,7 +37,7 @@ export interface HandOverOptions {
 /** What a call that became a task is answered with, in its client's generation; from then on the client is told of it. */
 export function handOver(deferred: DeferredCall, options: HandOverOptions): Result {
   const { as, task, isJoined, note } = deferred;
-  const { request, clock, log, plain, toolName } = options;
+  const { request, clock, log, plain, toolName, isForeign } = options;
   const { progressToken, connection, client } = request;
   log.debug("call deferred", { tool: toolName, as, reason: task.reason });
   if (progressToken !== undefined && !isJoined) dropTokenWithClient(deferred, options);
@@ -59,7 +61,7 @@ export function handOver(deferred: DeferredCall, options: HandOverOptions): Resu
       `${toolName} takes longer than this client waits, and follow-up tools are switched off.`,
     );
   askClientAlone(deferred, options);
-  return plain.toHandle(task, { budget: options.budget(), note });
+  return plain.toHandle(task, { request, budget: options.budget(), note, mayBeRefused: isForeign });
 }
 
 /** Who has a handle answers by follow-up tools, except for what nobody but the client itself can answer. */

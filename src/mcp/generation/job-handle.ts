@@ -5,12 +5,15 @@ import type { Budget } from "../../host/budget.ts";
 import { thisProgram } from "../../program/program.ts";
 import { estimatedSeconds, statusLine, timeLeft } from "../../task/status-line.ts";
 import { isTerminal, openQuestions, type Task, type TaskQuestion, type TaskStatus } from "../../task/task.ts";
+import { isUnclaimable } from "../../task/transitions.ts";
 
 /**
  * An estimate of the rest is no promise: a follow-up that comes a moment before the end costs a model one more turn.
  */
 const restMarginPart = 0.25;
 const minRestMs = 10_000;
+/** Only a person can start a task that no worker may claim: a client that waits for it is told so again at once. */
+const unclaimableWaitMs = 1_000;
 
 /** A job as data: what it is, how far, and the one thing to do next. */
 export interface JobHandle {
@@ -33,6 +36,8 @@ interface HandleFacts {
   readonly budget: Budget;
   /** The name that a follow-up tool goes by here. */
   readonly nameOf: (tool: string) => string;
+  /** The client is listed `task_result` alone, which then takes answers too. */
+  readonly isAlone: boolean;
 }
 
 /** The handle of a task, for a client whose host waits as long as `budget` says. */
@@ -61,7 +66,7 @@ export function toJobHandle(task: Task, facts: HandleFacts): JobHandle {
   };
 }
 
-/** True for what a model may answer for its user, with `task_answer`. */
+/** True for what a model may answer for its user, with a follow-up tool. */
 export function isForModel(question: TaskQuestion): boolean {
   return isForm(question) && !needsPerson(question);
 }
@@ -69,7 +74,7 @@ export function isForModel(question: TaskQuestion): boolean {
 function nextAction(
   task: Task,
   secondsLeft: number | undefined,
-  { now, budget, nameOf }: HandleFacts,
+  { now, budget, nameOf, isAlone }: HandleFacts,
 ): JobHandle["next_action"] {
   const answerable = isTerminal(task) ? [] : openQuestions(task).filter(isForModel);
   if (answerable.length > 0) {
@@ -79,10 +84,13 @@ function nextAction(
         Object.fromEntries(Object.keys(schema.properties ?? {}).map((field) => [field, "…"])),
       ]),
     );
-    return { tool: nameOf("task_answer"), arguments: { job_id: task.taskId, answers } };
+    return isAlone
+      ? { tool: nameOf("task_result"), arguments: { job_id: task.taskId, answer: answers } }
+      : { tool: nameOf("task_answer"), arguments: { job_id: task.taskId, answers } };
   }
-  const restMs =
-    secondsLeft === undefined
+  const restMs = isUnclaimable(task)
+    ? unclaimableWaitMs
+    : secondsLeft === undefined
       ? Number.POSITIVE_INFINITY
       : Math.max(minRestMs, secondsLeft * 1000 * (1 + restMarginPart));
   const wait_seconds = Math.max(1, Math.floor(Math.min(budget.handleAfterMs, restMs) / 1000));
@@ -110,8 +118,10 @@ export function describeJob(task: Task, now: number, { tool }: JobHandle["next_a
     return `${task.command} asks «${question.message}». Only a person may answer that${whereToAnswer(task)}. Then get the result with ${tool}.${waitsUntil(question)}`;
   if (question !== undefined)
     return `${task.command} asks «${question.message}». Answer with ${tool}, filling in the arguments of next_action.${waitsUntil(question)}`;
+  if (isUnclaimable(task))
+    return `${task.command} is queued. ${line} It does not go on by itself: tell the user. Then get its result with ${tool} and the arguments of next_action.`;
   const state = task.status === "queued" ? "is queued" : "is still running";
-  return `${task.command} ${state}${line === "" ? "" : `: ${line}`}. It goes on by itself. Get its result with ${tool} and the arguments of next_action.`;
+  return `${task.command} ${state}${line === "" ? "" : `: ${line}`}${/[.!?…]$/.test(line) ? "" : "."} It goes on by itself. Get its result with ${tool} and the arguments of next_action.`;
 }
 
 function whereToAnswer({ taskId }: Task): string {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type Clock, toTimestamp } from "../../clock.ts";
-import { type Caller, callerKey, isKnown } from "../../command/caller.ts";
+import { callerKey, isKnown } from "../../command/caller.ts";
 import { isForPerson, needsPerson } from "../../command/foreign-question.ts";
 import { describeArguments, unknownArguments } from "../../command/issues.ts";
 import type { RunMessage } from "../../command/outcome.ts";
@@ -10,8 +10,10 @@ import type { Budget } from "../../host/budget.ts";
 import { thisProgram } from "../../program/program.ts";
 import { withinHostLimit } from "../../task/answer-deadline.ts";
 import { ProgressReader } from "../../task/progress.ts";
-import { statusLine, timingOf } from "../../task/status-line.ts";
+import { lastProgress, statusLine, timingOf } from "../../task/status-line.ts";
 import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
+import { isUnclaimable } from "../../task/transitions.ts";
+import { declaresTasks, type ListedShapes } from "../listed-shapes.ts";
 import { type ResultRoom, readWithRoom } from "../outbound.ts";
 import type { ListedTool } from "../parts.ts";
 import { ProgressSender } from "../progress-sender.ts";
@@ -30,6 +32,9 @@ import { describeJob, isForModel, toJobHandle } from "./job-handle.ts";
 export interface PlainOptions extends TaskTelling {
   readonly toolPrefix: string;
   readonly results: ResultRoom;
+  /** It serves nothing but its upstreams. */
+  readonly isWrap: boolean;
+  readonly shapes: ListedShapes;
 }
 
 /** One follow-up call, and how long its host lets it wait. */
@@ -50,6 +55,17 @@ interface FollowUpParts {
   readonly tools: readonly ListedTool[];
 }
 
+/** What `task_result` takes where it is the only follow-up tool. */
+interface AloneInput {
+  readonly job_id?: string | undefined;
+  readonly wait_seconds?: number | undefined;
+  readonly cancel?: boolean | undefined;
+  readonly answer?: Record<string, Record<string, unknown>> | undefined;
+}
+
+/** How many jobs `task_result` names when it is asked for none. */
+const newestJobs = 5;
+
 /** Who asks a server that is about to end does not wait long, and does not ask in a tight loop. */
 const leavingWaitMs = 1_000;
 
@@ -62,6 +78,7 @@ const job = z.string().min(1).describe("The job_id that the first call was answe
 export class FollowUpTools {
   readonly #options: PlainOptions;
   #made: FollowUpParts | undefined;
+  #aloneInput: Schema | undefined;
 
   constructor(options: PlainOptions) {
     this.#options = options;
@@ -76,42 +93,64 @@ export class FollowUpTools {
     return this.#made;
   }
 
+  /**
+   * True for a client that is listed `task_result` alone: each of a wrapped entry, whose list should be hardly larger
+   * than the upstream's own, and those that take tasks of 2026-07-28, which need it for a lost task.
+   */
+  isAloneFor(request: ClientRequest): boolean {
+    const { isWrap, shapes } = this.#options;
+    return isWrap || declaresTasks(request) || shapes.wasForTasks(request);
+  }
+
   /** Callers who cannot be told apart have no list to look into. */
-  list(caller: Caller): readonly ListedTool[] {
-    return isKnown(caller)
-      ? this.#parts.tools
-      : this.#parts.tools.filter(({ name }) => name !== this.#nameOf("task_list"));
+  list(request: ClientRequest): readonly ListedTool[] {
+    const hasList = isKnown(request.caller);
+    if (this.isAloneFor(request)) return [toAloneTool(this.#nameOf("task_result"), hasList)];
+    return hasList ? this.#parts.tools : this.#parts.tools.filter(({ name }) => name !== this.#nameOf("task_list"));
   }
 
   /** Undefined when it is no follow-up tool. */
   call(name: string, input: unknown, call: FollowUpCall): Promise<Result> | undefined {
-    const followUp = this.#parts.followUps.get(name);
+    const isAlone = name === this.#nameOf("task_result") && this.isAloneFor(call.request);
+    const followUp = isAlone ? this.#alone : this.#parts.followUps.get(name);
     const isHidden = !isKnown(call.request.caller) && name === this.#nameOf("task_list");
-    return followUp === undefined || isHidden ? undefined : this.#run(name, followUp, input, call);
+    if (followUp === undefined || isHidden) return undefined;
+    const schema = isAlone ? toAloneTool(name, isKnown(call.request.caller)).inputSchema : this.inputSchema(name);
+    return this.#run({ name, schema: schema ?? {}, followUp }, input, call);
   }
 
   inputSchema(name: string): JsonSchema | undefined {
     return this.#parts.tools.find((tool) => tool.name === name)?.inputSchema;
   }
 
-  /** What a call that is not done yet is answered with. */
-  toHandle(task: Task, call: { readonly budget: Budget; readonly note?: string | undefined }): Result {
+  /**
+   * What a call that is not done yet is answered with. `mayBeRefused`: it stands in place of a result of another server's
+   * tool. Then a client whose list had the tool's own output schema gets it as an error in text, which no client checks.
+   */
+  toHandle(task: Task, call: FollowUpCall & { readonly note?: string | undefined; mayBeRefused?: boolean }): Result {
     const now = this.#options.clock.now();
-    const handle = toJobHandle(task, { now, budget: call.budget, nameOf: (name) => this.#nameOf(name) });
+    const isAlone = this.isAloneFor(call.request);
+    const handle = toJobHandle(task, { now, budget: call.budget, nameOf: (name) => this.#nameOf(name), isAlone });
     const texts = [describeJob(task, now, handle.next_action), ...(call.note === undefined ? [] : [call.note])];
     // A model pays for every word it reads: in the text the sentence stands once, and beside it what it takes to go on.
     const { job_id, status, questions, next_action } = handle;
     const needed = { job_id, status, ...(questions !== undefined && { questions }), next_action };
-    return this.#answer(handle, texts, { taskId: task.taskId, text: `${texts.join(" ")}\n${JSON.stringify(needed)}` });
+    const text = `${texts.join(" ")}\n${JSON.stringify(needed)}`;
+    const answer = this.#answer(handle, texts, { taskId: task.taskId, text });
+    if (call.mayBeRefused !== true || !this.#options.shapes.wasForTasks(call.request)) return answer;
+    const { structuredContent: _envelope, ...plain } = answer;
+    return { ...plain, isError: true };
   }
 
-  async #run(name: string, followUp: FollowUp, input: unknown, call: FollowUpCall): Promise<Result> {
+  async #run(
+    { name, schema, followUp }: { name: string; schema: JsonSchema; followUp: FollowUp },
+    input: unknown,
+    call: FollowUpCall,
+  ): Promise<Result> {
     const checked = await validate(followUp.input, input ?? {});
     const { clock } = this.#options;
-    if (!checked.ok) {
-      const schema = this.inputSchema(name) ?? {};
+    if (!checked.ok)
       return errorResult(describeArguments(name, checked.issues, input, unknownArguments(schema, input)), clock);
-    }
     try {
       const { request, budget } = call;
       return await withinHostLimit(
@@ -125,6 +164,36 @@ export class FollowUpTools {
       if (error instanceof RequestError || error instanceof CommandError) return errorResult(error.message, clock);
       throw error;
     }
+  }
+
+  /** `task_result` for clients that are listed no other follow-up tool. */
+  get #alone(): FollowUp {
+    this.#aloneInput ??= z.object({
+      job_id: z.string().min(1).optional(),
+      wait_seconds: z.number().min(0).optional(),
+      seen: z.number().optional(),
+      cancel: z.boolean().optional(),
+      answer: z.record(z.string(), z.record(z.string(), z.unknown())).optional(),
+    });
+    return {
+      summary: "",
+      effects: "write",
+      input: this.#aloneInput,
+      run: (input: AloneInput, call) => this.#followUpAlone(input, call),
+    };
+  }
+
+  async #followUpAlone({ job_id, cancel, answer, wait_seconds }: AloneInput, call: FollowUpCall): Promise<Result> {
+    if (cancel === true && answer !== undefined)
+      throw new CommandError("`cancel` and `answer` exclude each other; leave one out.");
+    if (job_id === undefined) {
+      if (cancel === true || answer !== undefined || !isKnown(call.request.caller))
+        throw new CommandError("`job_id` is missing; it is in the answer to the first call.");
+      return await this.#list({ limit: newestJobs }, call);
+    }
+    if (cancel === true) return await this.#cancel(job_id, call);
+    if (answer !== undefined) await this.#giveAnswers({ job_id, answers: answer, field: "answer" }, call);
+    return await this.#result({ job_id, ...(wait_seconds !== undefined && { wait_seconds }) }, call);
   }
 
   #table(): Record<string, FollowUp> {
@@ -173,8 +242,10 @@ export class FollowUpTools {
             .record(z.string(), z.record(z.string(), z.unknown()))
             .describe("For each question's key an object with its fields"),
         }),
-        run: (input: { job_id: string; answers: Record<string, Record<string, unknown>> }, call) =>
-          this.#answerQuestions(input, call),
+        run: async (input: { job_id: string; answers: Record<string, Record<string, unknown>> }, call) => {
+          await this.#giveAnswers({ ...input, field: "answers" }, call);
+          return this.toHandle(await this.#get(input.job_id, call), call);
+        },
       },
     };
   }
@@ -220,8 +291,12 @@ export class FollowUpTools {
       if (update !== undefined) sender.update(update, timing());
     };
     const stopBeating = heartbeatMs === undefined ? undefined : repeat(clock, heartbeatMs, () => sender.beat(timing()));
+    const waitsForNothing = (task: Task) => input.wait_seconds === undefined && isUnclaimable(task);
     const isDone = (task: Task) =>
-      isTerminal(task) || openQuestions(task).some(isForModel) || toSendBack(task, call.request) !== undefined;
+      isTerminal(task) ||
+      waitsForNothing(task) ||
+      openQuestions(task).some(isForModel) ||
+      toSendBack(task, call.request) !== undefined;
     try {
       latest = await engine.wait(callerKey(call.request.caller), input.job_id, {
         until: isDone,
@@ -244,7 +319,9 @@ export class FollowUpTools {
     const engine = await this.#options.openEngine();
     const isCancelled = await engine.cancel(callerKey(call.request.caller), jobId);
     const task = await engine.get(callerKey(call.request.caller), jobId);
-    const text = isCancelled ? `${task.command} was cancelled.` : `${task.command} had ended already (${task.status}).`;
+    const text = isCancelled
+      ? `${task.command} was cancelled.${lastProgress(task)}`
+      : `${task.command} had ended already (${task.status}).`;
     return this.#answer({ job_id: task.taskId, status: task.status }, [text], { taskId: task.taskId });
   }
 
@@ -263,15 +340,17 @@ export class FollowUpTools {
       created_at: toTimestamp(task.createdAt),
     }));
     const count = jobs.length === 1 ? "1 job" : `${jobs.length} jobs`;
-    return this.#answer({ jobs, ...(page.nextCursor !== undefined && { next_cursor: page.nextCursor }) }, [
-      jobs.length === 0 ? "There are no jobs." : `${count}.`,
-    ]);
+    const isAlone = this.isAloneFor(call.request);
+    const said = isAlone ? `${count}, newest first. Get a result with its job_id.` : `${count}.`;
+    const next = isAlone || page.nextCursor === undefined ? {} : { next_cursor: page.nextCursor };
+    return this.#answer({ jobs, ...next }, [jobs.length === 0 ? "There are no jobs." : said]);
   }
 
-  async #answerQuestions(
-    input: { job_id: string; answers: Record<string, Record<string, unknown>> },
+  /** `field`: the name that the tool's arguments have for the answers. */
+  async #giveAnswers(
+    input: { job_id: string; answers: Record<string, Record<string, unknown>>; field: string },
     call: FollowUpCall,
-  ): Promise<Result> {
+  ): Promise<void> {
     const engine = await this.#options.openEngine();
     const task = await engine.get(callerKey(call.request.caller), input.job_id);
     const open = openQuestions(task).filter(isForPerson);
@@ -287,13 +366,12 @@ export class FollowUpTools {
       throw new CommandError(
         open.length === 0
           ? "This job asks nothing right now."
-          : `\`answers\` must hold one of ${open.map(({ key }) => key).join(", ")}.`,
+          : `\`${input.field}\` must hold one of ${open.map(({ key }) => key).join(", ")}.`,
       );
     const answers = Object.fromEntries(
       known.map(({ key }) => [key, { action: "accept" as const, content: input.answers[key] ?? {} }]),
     );
     await engine.answer(callerKey(call.request.caller), task.taskId, answers);
-    return this.toHandle(await engine.get(callerKey(call.request.caller), task.taskId), call);
   }
 
   #answer(
@@ -336,6 +414,31 @@ function toFollowUpTool(name: string, followUp: FollowUp): ListedTool {
     description: followUp.summary,
     inputSchema: toJsonSchema(followUp.input, "input"),
     annotations: { readOnlyHint: followUp.effects === "read", destructiveHint: false, idempotentHint: true },
+    _meta: { "meanwhile/tool": { async: false } },
+  };
+}
+
+/**
+ * `task_result` as it is listed alone. Every list of a wrapped entry has it, so its text is short. `hasList`: the caller
+ * has jobs to look into.
+ */
+function toAloneTool(name: string, hasList: boolean): ListedTool {
+  const newest = hasList ? " Without job_id: your newest jobs." : "";
+  return {
+    name,
+    description: `Wait for a job's result. cancel stops it, answer fills in its questions.${newest}`,
+    inputSchema: {
+      type: "object",
+      properties: {
+        job_id: { type: "string" },
+        wait_seconds: { type: "number" },
+        seen: { type: "number" },
+        cancel: { type: "boolean" },
+        answer: { type: "object" },
+      },
+      ...(!hasList && { required: ["job_id"] }),
+    },
+    annotations: { destructiveHint: false },
     _meta: { "meanwhile/tool": { async: false } },
   };
 }

@@ -128,6 +128,8 @@ export class FarCarrier implements EventCarrier {
   readonly #gone = new AbortController();
   readonly #left = Promise.withResolvers<boolean>();
   #cancelTimer: (() => void) | undefined;
+  /** The last event was sent, and the other server has not said what became of it. */
+  #isUnconfirmed = false;
   isStream = false;
   isOver = false;
 
@@ -143,6 +145,15 @@ export class FarCarrier implements EventCarrier {
 
   whenLeft(): Promise<boolean> {
     return this.#left.promise;
+  }
+
+  /** The other server says nothing before the client has everything, so that the whole answer is one part. */
+  get untakenPart(): number | undefined {
+    return this.#isUnconfirmed ? 0 : undefined;
+  }
+
+  closeSlow(): void {
+    this.over(true);
   }
 
   openStream(_headers: unknown, first: string): void {
@@ -168,6 +179,7 @@ export class FarCarrier implements EventCarrier {
     this.#cancelTimer?.();
     this.#forget();
     this.isOver = true;
+    this.#isUnconfirmed = false;
     this.#left.resolve(!isBroken);
     if (isBroken) this.#gone.abort();
   }
@@ -176,6 +188,7 @@ export class FarCarrier implements EventCarrier {
     if (this.isOver) return;
     this.isOver = true;
     this.#send(text, true);
+    this.#isUnconfirmed = true;
     this.#cancelTimer = this.#clock.after(deliveryMs, () => this.over(true));
   }
 }

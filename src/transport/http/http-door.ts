@@ -5,6 +5,7 @@ import type { Caller } from "../../command/caller.ts";
 import { isOutOfDescriptors, outOfDescriptors, RuntimeError, UsageError } from "../../errors.ts";
 import type { Logger } from "../../log.ts";
 import type { Serving } from "../../mcp/serving.ts";
+import { typedSocket } from "../../system/typed-socket.ts";
 import { type Admission, callerOf, machineNames, pathOf, refuseStrangers } from "./admission.ts";
 import { type BodyListener, readBody } from "./body.ts";
 import { NodeRequest } from "./door-request.ts";
@@ -16,52 +17,80 @@ export interface HttpOptions {
   readonly serving: Serving;
   readonly host: string;
   readonly port: number;
-  /** The home's token, as it is now: who sends it is the local user. */
+  /** Listen on this socket file, or named pipe on Windows, in place of the host and port. Only its owner can use it. */
+  readonly socket?: string | undefined;
+  /** Returns the present token of the home. A request with it is the local user's. */
   readonly token: () => string;
   readonly localUser: Caller;
-  /** Lets in who sends no token, as `anonymous`. */
+  /** Accepts requests without a token, as those of the caller `anonymous`. */
   readonly allowAnonymous: boolean;
   /** False when one more connection would leave too few file descriptors for the work itself. */
   readonly hasRoom?: () => boolean;
-  /** Knows callers by more than the home's token; undefined for a request it does not know. */
+  /** Returns the caller of a request by other credentials than the home's token; undefined for an unknown one. */
   readonly identify?: (request: IncomingMessage) => Caller | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 export interface HttpDoor {
+  /** `unix:<path>` for one that listens on a socket. */
   readonly url: string;
+  /** Undefined for one that listens on a socket. */
+  readonly port: number | undefined;
   close(): Promise<void>;
 }
 
 const loopback = new Set(["127.0.0.1", "localhost", "::1", "[::1]"]);
-/**
- * How long a request's head, and all of it, may take: who sends nothing, or a byte at a time, holds nothing for long.
- */
+/** Time limits for the head of a request and for all of it, against clients that send nothing or a byte at a time. */
 const patience = { headersTimeout: 10_000, requestTimeout: 60_000, connectionsCheckingInterval: 5_000 };
 
 /** Serves MCP at /mcp, every revision on one address. Resolves once it listens. */
 export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
-  if (!loopback.has(options.host))
+  const { socket } = options;
+  if (socket === undefined && !loopback.has(options.host))
     throw new UsageError(
       `--host ${options.host} would be reachable from other machines, and there is no authentication yet; use 127.0.0.1 and a tunnel.`,
     );
   const door = new OwnDoor(options);
   const server = createServer(patience, (request, response) => door.handle(request, response));
   server.on("connection", (socket) => door.connected(socket));
-  await listen(server, options);
-  // Later errors are those of taking a connection; without a listener one would end the process.
+  const own = socket === undefined ? undefined : typedSocket(socket);
+  await (own === undefined ? listen(server, options) : own.open((name) => listenOn(server, name)));
+  // Errors after this are failed accepts. Without a listener they would end the process.
   server.on("error", (error) => door.refused(error));
-  const { port } = server.address() as { port: number };
+  const port = own === undefined ? (server.address() as { port: number }).port : undefined;
   return {
-    url: `http://${options.host.includes(":") && !options.host.startsWith("[") ? `[${options.host}]` : options.host}:${port}/mcp`,
+    url: port === undefined ? `unix:${socket}` : toUrl(options.host, port),
+    port,
     async close() {
+      own?.remove();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       await door.close();
       server.closeAllConnections();
       await closed;
     },
   };
+}
+
+function toUrl(host: string, port: number): string {
+  return `http://${host.includes(":") && !host.startsWith("[") ? `[${host}]` : host}:${port}/mcp`;
+}
+
+function listenOn(server: NodeServer, name: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onError = (cause: NodeJS.ErrnoException) => {
+      const text =
+        cause.code === "EADDRINUSE"
+          ? `${name} is in use; choose another one with --socket.`
+          : `Cannot listen on ${name}: ${cause.message}`;
+      reject(new RuntimeError("PORT_IN_USE", text, { cause }));
+    };
+    server.once("error", onError);
+    server.listen(name, () => {
+      server.off("error", onError);
+      resolve();
+    });
+  });
 }
 
 function listen(server: NodeServer, { host, port }: HttpOptions): Promise<void> {
@@ -83,14 +112,14 @@ function listen(server: NodeServer, { host, port }: HttpOptions): Promise<void> 
 
 const tellMs = 60_000;
 
-/** The endpoint at /mcp of a listener of our own. */
+/** The routes of an HTTP server: /mcp and /healthz. */
 class OwnDoor {
   readonly #endpoint: Endpoint;
   readonly #options: HttpOptions;
   readonly #admission: Admission;
-  /** Those that came when there were too few file descriptors left for one more. */
+  /** Connections that were accepted while too few file descriptors were left. Their requests get 503. */
   readonly #crowded = new WeakSet<Socket>();
-  /** What is asked of the paths beside MCP's own. */
+  /** The handlers of paths other than /mcp. They need no credential. */
   readonly #routes: ReadonlyMap<string, (response: ServerResponse) => void> = new Map([
     ["/healthz", (response) => writeJson(response, 200, { status: "ok" })],
   ]);
@@ -102,7 +131,7 @@ class OwnDoor {
     this.#admission = options;
   }
 
-  /** Somebody has connected. */
+  /** Called for each accepted connection. */
   connected(socket: Socket): void {
     this.#endpoint.connections.add(socket);
     if (this.#options.hasRoom?.() !== false) return;
@@ -110,13 +139,13 @@ class OwnDoor {
     this.#crowded.add(socket);
   }
 
-  /** A connection could not be taken. */
+  /** Called when a connection could not be accepted. */
   refused(error: Error): void {
     if (isOutOfDescriptors(error)) this.#tellFull();
     else this.#options.log.error("a connection could not be taken", { error });
   }
 
-  /** Once a minute: whoever is refused comes again and again. */
+  /** Logs at most once a minute, because refused clients connect again and again. */
   #tellFull(): void {
     const at = this.#options.clock.monotonic();
     if (at - this.#toldFullAt < tellMs) return;
@@ -128,7 +157,7 @@ class OwnDoor {
     await this.#endpoint.close();
   }
 
-  /** Never throws: whatever goes wrong is answered. */
+  /** Answers a request. Never throws: errors become answers. */
   handle(incoming: IncomingMessage, response: ServerResponse): void {
     const exchange = this.#endpoint.createExchange(response);
     if (!this.#endpoint.connections.begin(incoming, exchange)) return;
@@ -149,7 +178,7 @@ class OwnDoor {
     const path = pathOf(request.original);
     const route = this.#routes.get(path);
     if (route !== undefined) return void route(response);
-    // Before anything else is said: who may not come in learns nothing about what is here.
+    // Before any other answer: a caller without a credential learns nothing about the server.
     const caller = callerOf(request, this.#admission);
     if (path !== "/mcp") throw new HttpRefusal(404, "There is nothing here; MCP is at /mcp.");
     const readWhole = (listener: BodyListener) => readBody(request.original, listener);

@@ -133,7 +133,10 @@ export class HttpSession {
 
   /** For messages of our own; or, for a client that comes back, for what is left of a stream that broke. */
   async openStream(exchange: HttpExchange, lastEventId: string | undefined): Promise<void> {
-    exchange.onClose(() => this.use());
+    exchange.onClose(() => {
+      if (exchange.isBroken) this.conversation.noteLostStream();
+      this.use();
+    });
     if (lastEventId === undefined) return await this.#own.open(exchange, undefined);
     const origin = originOfEvent(lastEventId);
     const isHere = origin?.node === this.#place.post.node;

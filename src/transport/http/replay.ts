@@ -14,7 +14,7 @@ interface Kept {
   /** The request that it answers. */
   readonly answerTo: Id | undefined;
   readonly bytes: number;
-  /** It is kept only so that its client learns what became of the answer. */
+  /** An error in place of an answer that is no longer kept, or an answer that is shorter than such an error. */
   readonly isWord?: boolean;
   readonly owner: Replay;
 }
@@ -24,7 +24,7 @@ const eventBytes = 400;
 
 /** What is left of an answer that is kept no longer: whoever comes back for it has to know that it will not come. */
 const noLongerKept =
-  "The answer is not kept any longer, so it cannot be sent again. What was not delivered has become a task: ask for its result (task_list shows it); or call again, where that is safe.";
+  "The answer is not kept any longer, so it cannot be sent again. What was not delivered has become a task: ask for its result (task_result or task_list shows it); or call again, where that is safe.";
 
 /** What all sessions keep for clients that lost their connections: the oldest of all goes first. */
 export class ReplayMemory {
@@ -132,11 +132,17 @@ export class Replay {
     if (word !== undefined) this.#put(event.text.length > replayBytes.stub ? word : { ...event, isWord: true });
   }
 
-  /** Makes room: of an answer a word is left, of anything else nothing. */
+  /**
+   * Frees memory: an answer larger than its error is replaced by that error. Any other message, and an error that
+   * replaced an answer, is deleted.
+   */
   drop(event: Kept): void {
     this.forget(event);
+    // Without this check the callers, which drop the oldest event until the rest fits, would never end: an error with a
+    // long ID is itself larger than `replayBytes.stub`.
+    if (event.isWord === true) return;
     const word = event.text.length > replayBytes.stub ? toWord(event) : undefined;
-    // An answer is the last of its stream, so a word that comes after all the others comes in its place.
+    // An answer is the last event of its stream, so the error can be added as the newest event.
     if (word !== undefined) this.#put(word);
   }
 
@@ -165,7 +171,7 @@ function toWord(event: Kept): Kept | undefined {
   const { answerTo } = event;
   if (answerTo === undefined) return undefined;
   const text = writeMessage({ id: answerTo, error: { code: RpcCode.Internal, message: noLongerKept } });
-  return { ...event, text, bytes: replayBytes.stub + eventBytes, isWord: true };
+  return { ...event, text, bytes: text.length + eventBytes, isWord: true };
 }
 
 function toEventId(number: number, streamId: string): string {

@@ -63,7 +63,18 @@ describe("redirects", () => {
     expect(strangers).toEqual([]);
   });
 
-  test.each(["file:///etc/passwd", "//evil.example/", "http://"])("to %s lead nowhere", async (location) => {
+  test.each(["file:///etc/passwd", "data:text/plain,x"])(
+    "to %s are refused by name, and no address is suggested",
+    async (location) => {
+      const { url, origin } = await serveLoopback(({ response }) => void response.writeHead(307, { location }).end());
+      const scheme = location.replace(/:.*/, ":");
+      expect(await sentence(callOnce(url))).toContain(
+        `${origin} redirects to a ${scheme} address, and that is never followed.`,
+      );
+    },
+  );
+
+  test.each(["//evil.example/", "http://"])("to %s lead nowhere", async (location) => {
     const { url } = await serveLoopback(({ response }) => void response.writeHead(307, { location }).end());
     expect(await sentence(callOnce(url))).toMatch(/another origin|no address/);
   });

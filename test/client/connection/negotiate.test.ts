@@ -50,11 +50,11 @@ describe("a server of earlier revisions, over stdio, that", () => {
     expect(server.running()).toEqual([]);
   });
 
-  test("dies in the middle of a call is mourned with its last words", async () => {
+  test("dies in the middle of a call is reported with what it printed", async () => {
     const server = oddServer("dies");
     const client = await connect(server.target);
     await expect(client.callTool("echo")).rejects.toThrow(
-      /ended with exit code 9; its last words: «Segmentation fault, more or less»\. Whether echo has run/,
+      /ended with exit code 9; it printed «Segmentation fault, more or less»\. Whether echo has run/,
     );
     await expect(client.listTools()).rejects.toThrow("exit code 9");
     await client.close();

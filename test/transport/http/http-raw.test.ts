@@ -334,6 +334,21 @@ describe("sessions of revisions before 2026-07-28", () => {
     expect(await ask(post(ping, { ...mine.own, ...(await withToken()) }))).toMatchObject(served);
   });
 
+  test("a request ID of 256 characters is answered, a longer one is refused with 400, and its session goes on", async () => {
+    const { own } = await begin();
+    const withId = (length: number) => post(toBody({ id: "x".repeat(length), method: "ping" }), own);
+    expect(await ask(withId(256))).toMatchObject({ status: 200, messages: [{ id: "x".repeat(256), result: {} }] });
+    for (const length of [257, 3_900_000])
+      expect(await ask(withId(length))).toMatchObject(
+        refused(
+          400,
+          -32600,
+          `\`id\` has ${length} characters, and 256 are the most; use a shorter one, such as a number.`,
+        ),
+      );
+    expect(await ask(post(ping, own))).toMatchObject(served);
+  });
+
   test("without one a message stands alone, and gets no session; there is no stream to open and nothing to end: 405", async () => {
     const alone = await ask(post(list));
     expect(alone).toMatchObject({ status: 200, messages: [{ id: 1, result: { tools: expect.any(Array) } }] });

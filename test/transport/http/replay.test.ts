@@ -36,7 +36,7 @@ test("the empty event that opens a stream is an id to come back with, never sent
   expect(replay.streamOf(again)).toBe("a");
 });
 
-const answer = (id: number, bytes: number): Message & { jsonrpc: string } => ({
+const answer = (id: number | string, bytes: number): Message & { jsonrpc: string } => ({
   jsonrpc: "2.0",
   id,
   result: { content: [{ type: "text", text: "x".repeat(bytes) }] },
@@ -94,6 +94,22 @@ test("10,000 small answers of a session take no more than 4 MiB with all that be
   memory.sweep(now - 60_000, now - 300_000);
   expect(replayed(replay, opened)).toEqual([]);
   expect(memory.bytes).toBe(0);
+});
+
+test("an error in place of an answer counts with its request ID, and is deleted for good when it is dropped", () => {
+  let now = 0;
+  const memory = new ReplayMemory(5_000);
+  const replay = new Replay(memory, () => now);
+  const opened = replay.mark("a");
+  keep(replay, "a", answer("x".repeat(1_000), 2_000));
+  now = 100;
+  memory.sweep(50);
+  expect(replayed(replay, opened)).toMatchObject([{ error: { code: -32603 } }]);
+  expect(memory.bytes).toBeGreaterThan(1_000);
+  for (let id = 0; id < 20; id++) {
+    keep(replay, "a", answer(`${id}`.padEnd(1_000), 2_000));
+    expect(memory.bytes).toBeLessThanOrEqual(5_000);
+  }
 });
 
 test("all sessions together keep 64 MiB, the oldest of all makes room, and a session that ends gives back all of it", async () => {
