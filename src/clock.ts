@@ -1,3 +1,5 @@
+import { performance as nodePerformance } from "node:perf_hooks";
+
 /** Where time comes from, so that tests can move it. The only file that reads the clock or sets a timer. */
 export interface Clock {
   /** Milliseconds since the epoch. */
@@ -18,6 +20,11 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/** How long the event loop has waited for something to do since this process began, in milliseconds. */
+export function loopIdleMs(): number {
+  return nodePerformance.eventLoopUtilization().idle;
+}
 
 /** Resolves after `ms`; rejects with the signal's reason when aborted first. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
@@ -58,6 +65,11 @@ let lastStamp = { ms: 0, text: "1970-01-01T00:00:00.000Z" };
 export function toTimestamp(ms: number): string {
   if (ms !== lastStamp.ms) lastStamp = { ms, text: new Date(ms).toISOString() };
   return lastStamp.text;
+}
+
+/** The minute of a moment, for people, e.g. 2026-07-28 12:00 UTC. */
+export function toMinute(ms: number): string {
+  return `${toTimestamp(ms).slice(0, 16).replace("T", " ")} UTC`;
 }
 
 /** A duration as a person would say it: 12 ms, 3.4 s, 2 min 5 s. */

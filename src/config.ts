@@ -13,8 +13,10 @@ export type ServerHook = (server: McpServer, facts: { readonly era: "legacy" | "
 export interface UserConfig {
   /** How the server introduces itself. Default: meanwhile. */
   readonly name?: string;
+  /** The version that the server reports to clients. Default: that of the project's `package.json`, else Meanwhile's. */
+  readonly version?: string;
   /**
-   * What the project is called in a store that several machines share: a worker runs the tasks of projects of this name.
+   * What the project is called in a store that several servers share: a worker runs the tasks of projects of this name.
    * Default: made of where its folders lie, which has to be the same everywhere then.
    */
   readonly project?: string;

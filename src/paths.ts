@@ -11,9 +11,9 @@ import {
 } from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
 import { RuntimeError } from "./errors.ts";
 import { thisProgram } from "./program/program.ts";
+import { ownFolder } from "./system/own-module.ts";
 import { system } from "./system/system.ts";
 
 /** Everything Meanwhile keeps on a machine lives in one folder of its user. */
@@ -42,6 +42,8 @@ export interface Home {
   readonly packSocket: string;
   /** What the bundled commands keep. */
   readonly packFile: string;
+  /** The launcher that entries of hosts name; on Windows with `.cmd` and `-launcher.cjs`. */
+  readonly launcher: string;
 }
 
 /** The variables of a process, by name. */
@@ -71,6 +73,7 @@ export function homeAt(env: ProcessEnvironment): Home {
     saltFile: path.join(folder, "run", "salt"),
     packSocket: path.join(folder, "mcp.sock"),
     packFile: path.join(folder, "pack.db"),
+    launcher: path.join(folder, "bin", thisProgram.name),
   };
 }
 
@@ -142,7 +145,10 @@ export function refuse(refusal: string | undefined): void {
  */
 export function refusalOfHome(home: Home): string | undefined {
   const cure = `set ${thisProgram.variable("HOME")} to a folder of your own`;
-  const inside = [home.configFile, home.tokenFile, home.idFile, home.tasksFile, home.upstreamsFolder, home.runFolder];
+  const inside = [
+    ...[home.configFile, home.tokenFile, home.idFile, home.tasksFile, home.upstreamsFolder, home.runFolder],
+    ...[path.dirname(home.launcher), home.launcher],
+  ];
   const logs = [home.workerLog, home.daemonLog];
   const databases = [home.tasksFile, home.packFile].flatMap((file) =>
     ["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`),
@@ -170,13 +176,19 @@ export function isOwnCache(folder: string): boolean {
   return system.refusalOf(rules) === undefined;
 }
 
-export const packageFolder = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
+/** Returns the folder of this package. Of a bundle it is a folder that has none of the package's files. */
+export function packageFolder(): string {
+  ownPackage ??= path.resolve(ownFolder(), "..");
+  return ownPackage;
+}
+
+let ownPackage: string | undefined;
 
 /** True for a command that comes with Meanwhile, built or as its source, whichever folder it was found through. */
 export function isBundledFile(file: string): boolean {
   const real = toReal(file);
   return ["dist/commands", "commands"].some((folder) =>
-    real.startsWith(`${toReal(path.join(packageFolder, folder))}${path.sep}`),
+    real.startsWith(`${toReal(path.join(packageFolder(), folder))}${path.sep}`),
   );
 }
 
@@ -186,10 +198,10 @@ export function toReal(file: string): string {
 }
 
 /** Puts a file of this user's alone in its place, whole or not at all. */
-export function writePrivately(file: string, text: string): void {
+export function writePrivately(file: string, text: string, mode = 0o600): void {
   mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
   const aside = `${file}.${process.pid}`;
-  writeFileSync(aside, text, { mode: 0o600 });
+  writeFileSync(aside, text, { mode });
   renameSync(aside, file);
 }
 

@@ -1,7 +1,10 @@
 import type { Readable, Writable } from "node:stream";
+import { RuntimeError } from "./errors.ts";
 import { createFirstNumber } from "./ids.ts";
 import { Conversation } from "./mcp/conversation.ts";
 import { toWorkingFolder } from "./paths.ts";
+import { thisProgram } from "./program/program.ts";
+import { findHttpServer, type HttpPlace, type HttpRecord, recordHttpServer } from "./runtime/http-record.ts";
 import type { Runtime, RuntimeCore } from "./runtime/runtime.ts";
 import { system } from "./system/system.ts";
 import type { HttpDoor } from "./transport/http/http-door.ts";
@@ -15,6 +18,8 @@ export interface Streams {
   readonly host?: string | undefined;
   /** The client's working folder, as it said. */
   readonly folder?: unknown;
+  /** The client may name its working folder: it is no process of ours, which would have said it. Default: false. */
+  readonly namesFolder?: boolean;
   /** The variables that the client's session was started with, where they are not this process's own. */
   readonly environment?: Readonly<Record<string, string>> | undefined;
   /** At the other end is a front of ours, which goes on with another daemon when this one hangs up. */
@@ -35,6 +40,7 @@ export async function serveStreams(runtime: RuntimeCore, streams: Streams): Prom
     way: lines,
     hostName: streams.host,
     folder: toWorkingFolder(streams.folder),
+    readFolder: streams.namesFolder === true ? toWorkingFolder : undefined,
     environment: streams.environment,
     isFront: streams.isFront === true,
     firstId: createFirstNumber(),
@@ -57,14 +63,46 @@ export async function serveStreams(runtime: RuntimeCore, streams: Streams): Prom
   streams.leaving?.removeEventListener("abort", onLeaving);
 }
 
-/** Opens the HTTP door on a runtime. */
-export async function serveRuntimeOverHttp(runtime: Runtime): Promise<HttpDoor> {
+/**
+ * Opens the HTTP endpoint of a runtime. Where its port or socket is in use by another server of this home, the error
+ * names that server.
+ */
+export async function serveRuntimeOverHttp(runtime: Runtime, folder: string): Promise<HttpDoor> {
+  const { home, http } = runtime.settings;
+  const door = await openHttp(runtime).catch((error: unknown) => {
+    const place = http.socket === undefined ? { port: http.port } : { socket: http.socket };
+    const isInUse = error instanceof RuntimeError && error.code === "PORT_IN_USE";
+    const server = isInUse ? findHttpServer(home, place) : undefined;
+    throw server === undefined ? error : inUseBy(server, place, error);
+  });
+  const place = http.socket === undefined ? { port: door.port ?? http.port } : { socket: http.socket };
+  const forget = recordHttpServer(home, place, { url: door.url, folder });
+  return {
+    ...door,
+    async close() {
+      forget();
+      await door.close();
+    },
+  };
+}
+
+function inUseBy({ pid, url, folder }: HttpRecord, place: HttpPlace, cause: unknown): RuntimeError {
+  const [what, flag] = "port" in place ? [`Port ${place.port}`, "--port"] : [place.socket, "--socket"];
+  return new RuntimeError(
+    "PORT_IN_USE",
+    `${what} is in use by ${thisProgram.title} (process ${pid}), which serves ${folder} at ${url}; stop it, or choose another one with ${flag}.`,
+    { cause },
+  );
+}
+
+async function openHttp(runtime: Runtime): Promise<HttpDoor> {
   const { settings, serving, clock, log } = runtime;
   const { serveHttp } = await import("./transport/http/http-door.ts");
   return await serveHttp({
     serving,
     host: settings.http.host,
     port: settings.http.port,
+    socket: settings.http.socket,
     token: runtime.token,
     localUser: runtime.localUser,
     allowAnonymous: settings.http.allowAnonymous,

@@ -6,7 +6,8 @@ import { thisProgram } from "../program/program.ts";
 import { wrap } from "../screen/width.ts";
 import { describeOff, type Parameter, readParameters, readValue } from "./arguments.ts";
 import type { Flag } from "./completion/grammar.ts";
-import { commandFlags, globalFlags } from "./flags.ts";
+import { refuseExclusive } from "./exclusive-flags.ts";
+import { commandFlags, globalFlags, hasOwnOut } from "./flags.ts";
 import { clean } from "./terminal.ts";
 
 /** What was typed after a command's name. */
@@ -23,6 +24,8 @@ export interface TypedCommand {
   readonly ttl: string | undefined;
   /** A file to read the input from, or - for standard input. */
   readonly inputFile: string | undefined;
+  /** The file for images and files of the result. */
+  readonly out: string | undefined;
 }
 
 /** A command by the words it is called by, and what is known of it. */
@@ -66,6 +69,8 @@ export function parseTyped(entry: Described, words: readonly string[]): TypedCom
     );
   }
   const options = program.opts<Record<string, unknown>>();
+  const out = hasOwnOut(entry.command) ? undefined : (options.out as string | undefined);
+  refuseExclusive({ ...options, out });
   return {
     input: toInput(parameters, program.processedArgs as unknown[], options),
     json: options.json === true,
@@ -76,6 +81,7 @@ export function parseTyped(entry: Described, words: readonly string[]): TypedCom
     isNew: options.new === true,
     ttl: options.taskTtl as string | undefined,
     inputFile: options.input as string | undefined,
+    out,
   };
 }
 

@@ -3,7 +3,7 @@ import type { DescribedCommand } from "../command/command.ts";
 import type { FoundCommand } from "../command/discover.ts";
 import { loadEntry } from "../command/load-entry.ts";
 import type { CommandSource } from "../command/source.ts";
-import { CommandError, Exit, type ExitCode, exitCodeOf, messageOf, UsageError } from "../errors.ts";
+import { CommandError, Exit, type ExitCode, exitCodeOf, messageOf, RuntimeError, UsageError } from "../errors.ts";
 import { thisProgram } from "../program/program.ts";
 import type { ProjectFlags, ProjectScope } from "../project/project.ts";
 import {
@@ -20,45 +20,47 @@ import { longestMatch, unknownCommand } from "./match-words.ts";
 import type { ProcessContext } from "./process-context.ts";
 import type { RunSurroundings } from "./run-in-terminal.ts";
 import { askUpstream, isForUpstream, runUpstreamTool, type TerminalUpstream } from "./run-upstream.ts";
+import { type ErrorFacts, printError } from "./screens/json-error.ts";
 import { printHelp } from "./screens/layout.ts";
+import type { OutputFormat } from "./screens/output.ts";
 import { columnsOf, hookHeading } from "./screens/tools-view.ts";
 import { cleanLines, type Terminal } from "./terminal.ts";
 import { runVerb } from "./verb.ts";
 import { listedVerbs, verbNamed } from "./verb-list.ts";
 
-/** What the command line needs to know of the project; settings themselves are not its business. */
+/** The part of a project that the command line needs. */
 export interface TerminalProject extends RunSurroundings {
-  /** The files of the commands that can be run here. */
+  /** The commands that can be run in this folder. */
   readonly commands: readonly FoundCommand[];
-  /** The bundled commands, whose words are known everywhere; none where the person has said that others are meant. */
+  /** The bundled commands; none where the flags exclude them. */
   findBundled(): readonly FoundCommand[];
-  /** Whether this user has loaded this very file before. */
+  /** True if this user has loaded this file with its present content. */
   wasLoaded(found: FoundCommand): boolean;
 }
 
-/** A project of which nothing was run. */
+/** A project whose code was not run. */
 export interface KnownProject extends TerminalProject {
-  /** What is not known of it for that reason. */
+  /** Says that the config has not been loaded, or has changed since. Undefined where all is known. */
   readonly notice: string | undefined;
-  /** A command as it was last loaded; undefined when its file has not been loaded as it is. */
+  /** A command as it was last loaded; undefined when its file has never been loaded, or has changed since. */
   describe(found: FoundCommand): Promise<DescribedCommand | undefined>;
-  /** Whether it comes with Meanwhile. */
+  /** True for a bundled command. */
   isBundled(found: FoundCommand): boolean;
-  /** Whether MCP clients get it. */
+  /** True for a command that MCP clients can call. */
   isServed(found: FoundCommand): boolean;
-  /** The names of its upstreams. */
+  /** The names of the project's upstreams. */
   readonly upstreams: readonly string[];
-  /** True where words that nothing is known of may be asked of the `mcp` hook: it is this program's own. */
+  /** True in an author's program with an `mcp` hook: unknown words may run the hook. */
   readonly mayAskHook: boolean;
 }
 
-/** A project whose config was run, as its commands may be. */
+/** A project whose config was run. */
 export interface LoadedProject extends TerminalProject {
-  /** Keeps what help and completion need of a command that was loaded. */
+  /** Stores what help and completion need of a loaded command. */
   keep(loaded: CatalogEntry | LoadProblem): void;
-  /** What is registered in the `mcp` hook, which is run for that; undefined where there is none. */
+  /** Runs the `mcp` hook and returns its tools; undefined where there is none. */
   openHook(): Promise<CommandSource | undefined>;
-  /** One of its upstreams, which is started when it is asked or called. */
+  /** An upstream, which is started when it is listed or called. */
   openUpstream(name: string): Promise<TerminalUpstream>;
 }
 
@@ -69,22 +71,53 @@ export interface Cli {
   readonly version: string;
   readProject(flags: ProjectFlags): KnownProject;
   loadProject(flags: ProjectFlags): Promise<LoadedProject>;
-  /** Makes stdout ours before an author's code is loaded; may be asked for more than once. */
+  /** Keeps stdout from an author's code. Called before such code is loaded; further calls do nothing. */
   protectStdout(): Promise<void>;
+  /** True when something was printed to stdout: a JSON error after it could not be parsed. */
+  hasPrinted(): boolean;
 }
 
-/** Runs one command line; every ending becomes an exit code and at most one clear sentence. */
+/**
+ * Runs one command line; every ending becomes an exit code and at most one clear sentence. Where JSON or YAML was asked
+ * for, the error is printed to stdout as well.
+ */
 export async function dispatch(cli: Cli): Promise<ExitCode> {
   try {
     return await runWords(cli);
   } catch (error) {
-    const { colors } = cli.terminal;
-    cli.terminal.say(`${colors.red("✗")} ${cleanLines(messageOf(error))}\n`);
+    const { terminal } = cli;
+    terminal.say(`${terminal.colors.red("✗")} ${cleanLines(messageOf(error))}\n`);
     const code = exitCodeOf(error);
+    const format = formatOf(cli.words);
+    if (format !== "plain" && !cli.hasPrinted()) await printError(factsOf(error), { terminal, format });
     const isBug = code === Exit.Internal && (error as Error | undefined)?.name !== "RuntimeError";
     if (isBug && error instanceof Error) cli.terminal.say(`${error.stack}\n`);
     return code;
   }
+}
+
+/**
+ * The format in which the result was asked for, also where the other words are wrong. `plain` for the verbs whose stdout
+ * belongs to an MCP client.
+ */
+export function formatOf(words: readonly string[]): OutputFormat {
+  const typed = beforeDashes(words);
+  const verb = typed.find((word, at) => !word.startsWith("-") && !flagsWithValue.includes(typed[at - 1] ?? ""));
+  if (verb === "serve" || verb === "wrap") return "plain";
+  return typed.includes("--json") ? "json" : typed.includes("--yaml") ? "yaml" : "plain";
+}
+
+/** Of those that may stand before the verb. */
+const flagsWithValue = ["--commands", "--scope"];
+
+function factsOf(error: unknown): ErrorFacts {
+  const { details } = error instanceof CommandError ? error : {};
+  return {
+    message: messageOf(error),
+    exitCode: exitCodeOf(error),
+    code: error instanceof RuntimeError ? error.code : undefined,
+    details,
+  };
 }
 
 async function runWords(cli: Cli): Promise<ExitCode> {
@@ -136,8 +169,9 @@ interface Match {
 }
 
 /**
- * What was typed, among the files and what the `mcp` hook registered when it was last asked. A hook that may be
- * anybody's is not asked for words that nobody knows: it would be run by every slip of the fingers.
+ * Finds the command that was typed, among the command files and the tools that the `mcp` hook registered last. Unknown
+ * words run the hook only in an author's own program: a hook in a project may be anybody's code, and every typing
+ * mistake would run it.
  */
 async function findMatch(
   cli: Cli,
@@ -163,7 +197,7 @@ async function findMatch(
   return { project: asked, match: longestMatch(asked.commands, words) };
 }
 
-/** What is registered in the `mcp` hook, run in this process. */
+/** Runs a tool of the `mcp` hook in this process. */
 async function runHooked(
   cli: Cli,
   project: LoadedProject,
@@ -181,8 +215,8 @@ async function runHooked(
 }
 
 /**
- * Whoever types a bundled command's words in a folder that somebody else has filled means the bundled command, until
- * they have looked.
+ * Throws when a command file has the words of a bundled command and this user has never loaded the file as it is: the folder may
+ * be somebody else's, and the user means the bundled command.
  */
 function refuseDisguise(project: TerminalProject, match: FoundCommand, words: readonly string[]): void {
   const bundled = longestMatch(project.findBundled(), words);
@@ -193,9 +227,7 @@ function refuseDisguise(project: TerminalProject, match: FoundCommand, words: re
   );
 }
 
-/**
- * What comes with Meanwhile is run without a look at the project's code, and as a task it is nobody's but the pack's.
- */
+/** Runs a bundled command without loading the project's code. As a task it belongs to the bundled commands' project. */
 async function runBundled(
   cli: Cli,
   project: KnownProject,
@@ -208,7 +240,7 @@ async function runBundled(
 
 interface Running {
   readonly project: TerminalProject;
-  /** Those that name the project to whoever runs it as a task. */
+  /** The flags that name the project to a worker. */
   readonly flags: ProjectFlags;
   readonly onLoad?: (entry: CatalogEntry | LoadProblem) => void;
 }
@@ -241,7 +273,7 @@ async function runEntry(
   return await runInTerminal(entry, parsed, cli.terminal, project);
 }
 
-/** `--help` behind a command: what is known of it without running its file. */
+/** Prints the help of a command, from what was stored when its file was last loaded. */
 async function explain(cli: Cli, project: KnownProject, found: FoundCommand): Promise<ExitCode> {
   const command = await project.describe(found);
   return say(cli, command === undefined ? unknownHelp(found) : commandHelp({ path: found.path, command }));
@@ -252,7 +284,7 @@ function sayNotice(cli: Cli, { notice }: Pick<KnownProject, "notice">): void {
 }
 
 function say(cli: Cli, text: string): ExitCode {
-  // What commands say of themselves may be anybody's words.
+  // The texts of commands may be anybody's.
   printHelp(cleanLines(text), cli.terminal);
   return Exit.Ok;
 }
@@ -300,7 +332,7 @@ function takeGlobals(all: readonly string[]): Globals {
   return { flags, words: kept, wantsHelp, wantsVersion };
 }
 
-/** In an author's program nothing that is typed says which commands there are. */
+/** True for the flags that select commands, which an author's program does not have. */
 function isUnoffered(word: string): boolean {
   return thisProgram.authors !== undefined && /^--(commands|bundled|no-bundled|scope)(=|$)/.test(word);
 }
@@ -317,10 +349,7 @@ function toScope(word: string | undefined): ProjectScope {
 
 const scopes: readonly ProjectScope[] = ["folders", "pack", "bundled"];
 
-/**
- * A project's own commands, and the bundled ones: those that MCP clients get, and those that are here in the terminal
- * alone.
- */
+/** The commands as help groups them: the project's, the hook's, the upstreams', and the bundled ones. */
 function toGroups({ commands, isBundled, isServed }: KnownProject): HelpGroup[] {
   const bundled = commands.filter(isBundled);
   const hooked = commands.filter(({ isHooked }) => isHooked === true);

@@ -1,9 +1,10 @@
 import type { DescribedCommand } from "../command/command.ts";
 import { thisProgram } from "../program/program.ts";
 import { revisions } from "../wire/revisions.ts";
+import { readParameters } from "./arguments.ts";
 import { choices, type Flag, files, flag, folders } from "./completion/grammar.ts";
 
-/** Flags that stand in more than one place. Each is said once: what is read, what help shows and what is completed. */
+/** Flags of several verbs. One declaration is used for parsing, help and completion. */
 
 export const helpFlag = flag("--help", "show this help");
 export const jsonFlag = flag("--json", "print as JSON");
@@ -17,13 +18,13 @@ const bundled = () => [
   flag("--no-bundled", `without the commands that come with ${thisProgram.title}`),
 ];
 
-/** An author's program has its own commands and no others, so that nothing is to be said about them. */
+/** False in an author's program, whose commands are fixed. */
 const hasChoice = () => thisProgram.authors === undefined;
 
-/** Which commands are meant. */
+/** The flags that select the commands. */
 export const projectFlags = (): readonly Flag[] => (hasChoice() ? [commands, ...bundled()] : []);
 
-/** What may stand before the verb or command. */
+/** The flags that may come before the verb or command. */
 export const globalFlags = (): readonly Flag[] => [
   ...(hasChoice()
     ? [
@@ -36,18 +37,18 @@ export const globalFlags = (): readonly Flag[] => [
   flag("--version", "print the version"),
 ];
 
-/** Where a server is. */
+/** Completions for the target of a call. */
 export const targets = choices(".", "http://", "https://", "unix:/");
 
 const repeated = { isRepeatable: true };
 
-/** What is sent to a server that is reached by a URL. */
+/** Headers for a server at a URL. */
 export const headerFlags: readonly Flag[] = [
   flag("--header <header>", "'Name: value', sent with every request; may be given several times", repeated),
   flag("--token-env <name>", "the environment variable that holds the bearer token"),
 ];
 
-/** How a target is reached. */
+/** The flags that say how to reach a target. */
 export const reachFlags: readonly Flag[] = [
   ...headerFlags,
   flag("--revision <revision>", "speak this revision of the protocol and no other, e.g. 2025-11-25", {
@@ -55,18 +56,30 @@ export const reachFlags: readonly Flag[] = [
   }),
 ];
 
-/** Where the arguments come from, and how the result is printed. */
+/** The file for the images and files of a result. */
+export const outFlag = flag("--out <file>", "write images and files of the result to this file; several get numbers", {
+  values: files,
+});
+
+/** The flags for the arguments and for the output format. */
 export const resultFlags: readonly Flag[] = [
   flag("--input <file>", "read the arguments from a JSON file, or - for standard input", { values: files }),
   flag("--json", "print the result as JSON"),
   flag("--yaml", "print the result as YAML"),
   flag("--quiet", "print nothing but the result"),
+  outFlag,
 ];
 
-/** Those that every command has. */
-export function commandFlags({ confirm }: DescribedCommand): readonly Flag[] {
+/** True for a command with an argument `out`: its `--out` is the author's. */
+export function hasOwnOut({ inputSchema, positional }: DescribedCommand): boolean {
+  return readParameters(inputSchema, positional).some(({ word }) => `--${word}` === outFlag.word);
+}
+
+/** The flags of every command. `--out` is missing where the command has an argument of that name. */
+export function commandFlags(command: DescribedCommand): readonly Flag[] {
+  const { confirm } = command;
   return [
-    ...resultFlags,
+    ...resultFlags.filter((one) => one !== outFlag || !hasOwnOut(command)),
     flag("--async", "run as a task that outlives this terminal, and follow it"),
     flag("--detach", "run as a task, print its id and leave"),
     flag("--new", "as a task: start another run even if an equal one is live"),

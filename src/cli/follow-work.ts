@@ -78,7 +78,10 @@ export async function followWork<T>(
 
 const keepRunning = "keep it running";
 
-/** On a terminal Ctrl-C asks what is meant; elsewhere it cancels. */
+/**
+ * Asks on a terminal what Ctrl-C means; elsewhere Ctrl-C cancels. A second Ctrl-C, in the menu, keeps the task running,
+ * as the preselected choice says; it cancels work that would end with this process.
+ */
 async function askHowToLeave(
   screen: WorkScreen,
   { terminal, canDetach }: WorkElsewhere,
@@ -93,8 +96,12 @@ async function askHowToLeave(
   };
   let isMeant = false;
   const answer = await screen.lend(() => askInTerminal(question, terminal, () => (isMeant = true)));
-  // A second Ctrl-C is meant. Esc is not: over a slow line an arrow key may come in two, and an Esc is its first half.
-  if (answer.action !== "accept") return isMeant ? "cancel" : "stay";
+  if (answer.action !== "accept") {
+    if (isMeant) return canDetach ? "detach" : "cancel";
+    // Over a slow line an arrow key may arrive in two parts, and the first part reads as Esc.
+    screen.line("  Nothing was chosen: the task goes on, and this terminal still follows it");
+    return "stay";
+  }
   return answer.content.leave === keepRunning ? "detach" : answer.content.leave === "stay" ? "stay" : "cancel";
 }
 

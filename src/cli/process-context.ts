@@ -27,6 +27,7 @@ export interface ProcessContext {
   readonly signals: SignalSource;
   /** The Node executable that runs the CLI. */
   readonly nodeFile: string;
+  readonly nodeVersion: string;
   /** The process as commands see it. The guards change its streams and its `exit`; nothing else uses it. */
   readonly guarded: GuardedProcess;
   /** Starts this program with these words as a process that outlives this one and writes to a log file. */

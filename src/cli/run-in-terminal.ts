@@ -7,7 +7,7 @@ import type { Answer, Door, LogLine, Origin, Question, Steps } from "../command/
 import type { JsonObject } from "../command/foreign.ts";
 import { isSameQuestion } from "../command/foreign-question.ts";
 import { textIn } from "../command/foreign-result.ts";
-import { attemptsNote, type Outcome, summaryLine } from "../command/outcome.ts";
+import { attemptsNote, type Outcome, type RunMessage, summaryLine } from "../command/outcome.ts";
 import { describePlace, type SourcePlace } from "../command/place.ts";
 import { runWithRetries } from "../command/retries.ts";
 import { runCommand } from "../command/run.ts";
@@ -17,15 +17,17 @@ import { type AuthorsEstimate, authorsEstimate } from "../task/authors-estimate.
 import { ProgressTrack } from "../task/progress.ts";
 import { rulesOf } from "../task/retry.ts";
 import type { TypedCommand } from "./command-usage.ts";
+import { printError } from "./screens/json-error.ts";
 import { widthFor } from "./screens/layout.ts";
 import { formatData, type OutputFormat } from "./screens/output.ts";
+import { type OutFile, readOut, withoutFiles, writeResultFiles } from "./screens/result-files.ts";
 import { askInTerminal, clean, cleanLines, StageView, type Terminal } from "./terminal.ts";
 
 export interface RunSurroundings {
   readonly home: string;
   readonly config: Readonly<Record<string, unknown>>;
   readonly isDebug: boolean;
-  /** Counts a run for `stats` and the next estimates. Never rejects. */
+  /** Stores the duration of a run for `stats` and later estimates. Never rejects. */
   remember?(entry: CatalogEntry, durationMs: number, said: AuthorsEstimate | undefined): Promise<void>;
 }
 
@@ -36,6 +38,7 @@ export async function runInTerminal(
   terminal: Terminal,
   facts: RunSurroundings,
 ): Promise<ExitCode> {
+  const out = readOut(typed.out, terminal, typed.quiet);
   const input = await readInput(entry, typed, terminal);
   const origin: Origin = { door: "terminal", folder: terminal.folder };
   const stop = new AbortController();
@@ -57,8 +60,9 @@ export async function runInTerminal(
     const outcome = await runAttempts(entry, input, { typed, terminal, facts, stage, origin, stop: stop.signal });
     track.finish();
     view?.end();
-    const code = await report(outcome, terminal, typed, entry);
-    // After the result, so that nobody waits for it. The time a person takes to answer is not the command's.
+    const code = await report(outcome, terminal, { typed, entry, out });
+    // After the result is printed, so that the result does not wait for the database. A run that asked a person is not
+    // counted.
     if (outcome.ending === "completed" && !isAsked) await facts.remember?.(entry, outcome.durationMs, said);
     return code;
   } finally {
@@ -111,13 +115,11 @@ async function runAttempts(entry: CatalogEntry, input: unknown, attempts: Attemp
   });
 }
 
-/**
- * What a person has answered in this run: a later attempt gets the answers of an earlier one and does not ask again.
- */
+/** The answers of this run: a later attempt gets the answers of earlier ones, and the person is not asked again. */
 class AskedQuestions {
   readonly #answered: { readonly question: Question; readonly answer: Answer }[] = [];
 
-  /** The door of the next attempt. */
+  /** The entry point of the next attempt, which answers repeated questions from the earlier attempts. */
   replayedBy(door: Door): Door {
     const { ask } = door;
     if (ask === undefined) return door;
@@ -175,83 +177,115 @@ function toDoor(stage: Stage, terminal: Terminal, typed: TypedCommand, isDebug: 
   };
 }
 
-/** What somebody else's tool says while it works, as a line of ours. */
+/** Converts a log notification of an upstream's tool to a log line. */
 function toLogLine({ level, data }: JsonObject): Pick<LogLine, "level" | "text"> {
   const text = typeof data === "string" ? data : JSON.stringify(data ?? null);
   if (level === "warning") return { level: "warn", text };
   return { level: ["error", "critical", "alert", "emergency"].includes(level as string) ? "error" : "info", text };
 }
 
-async function report(
-  outcome: Outcome,
-  terminal: Terminal,
-  typed: TypedCommand,
-  entry: CatalogEntry,
-): Promise<ExitCode> {
+interface Reported {
+  readonly typed: TypedCommand;
+  readonly entry: CatalogEntry;
+  readonly out: OutFile | undefined;
+}
+
+async function report(outcome: Outcome, terminal: Terminal, { typed, entry, out }: Reported): Promise<ExitCode> {
   const format = typed.json ? "json" : typed.yaml ? "yaml" : "plain";
   if (outcome.ending === "completed")
-    return await printCompleted(outcome, { terminal, name: entry.path.join(" "), isQuiet: typed.quiet, format });
-  await printFailure(outcome, { terminal, format });
+    return await printCompleted(outcome, { terminal, name: entry.path.join(" "), isQuiet: typed.quiet, format, out });
+  const code = exitCodeFor(outcome);
+  await printFailure(outcome, { terminal, format, code });
   for (const message of outcome.messages) {
     const { stack } = (message.details ?? {}) as { stack?: string };
     if (stack !== undefined) terminal.say(`${cleanLines(stack)}\n`);
   }
+  if (code === Exit.Usage) terminal.say(`  See: ${thisProgram.name} ${entry.path.join(" ")} --help\n`);
+  return code;
+}
+
+type Unfinished = Exclude<Outcome, { ending: "completed" }>;
+
+function exitCodeFor(outcome: Unfinished): ExitCode {
   if (outcome.ending === "cancelled") return Exit.Cancelled;
   if (outcome.cause === "timeout") return Exit.TimedOut;
-  if (outcome.cause !== "input") return Exit.CommandFailed;
-  terminal.say(`  See: ${thisProgram.name} ${entry.path.join(" ")} --help\n`);
-  return Exit.Usage;
+  return outcome.cause === "input" ? Exit.Usage : Exit.CommandFailed;
 }
 
 interface Failure {
   readonly message: string;
+  readonly messages: readonly RunMessage[];
   readonly at?: SourcePlace;
   readonly foreign?: JsonObject;
   readonly attempts?: number;
 }
 
 /**
- * Why it ended, and, where the author's own code threw it, at which line. What somebody else's tool says is said in
- * full, and its result is data for a program.
+ * Prints why a run failed and the line of the author's code that threw. The text of an upstream's tool is printed in
+ * full. In JSON and YAML the error goes to stdout too, with the result of an upstream's tool.
  */
 export async function printFailure(
-  { message, at, foreign, attempts = 1 }: Failure,
-  { terminal, format }: Pick<ResultView, "terminal" | "format">,
+  { message, messages, at, foreign, attempts = 1 }: Failure,
+  { terminal, format, code }: Pick<ResultView, "terminal" | "format"> & { readonly code: ExitCode },
 ): Promise<void> {
   const text = foreign === undefined ? clean(message) : cleanLines(textIn(foreign) || message);
   terminal.say(`${terminal.colors.red("✗")} ${text}${attemptsNote({ attempts })}\n`);
   if (at !== undefined) terminal.say(`  ${terminal.colors.dim(`at ${clean(describePlace(at))}`)}\n`);
-  if (foreign !== undefined && format !== "plain")
-    printData(await formatData({ data: {}, foreign }, format, widthFor(terminal)), terminal);
+  const error = {
+    message: foreign === undefined ? message : textIn(foreign) || message,
+    exitCode: code,
+    ...(at !== undefined && { at: describePlace(at) }),
+    details: messages.findLast(({ type }) => type === "error")?.details,
+  };
+  await printError(error, { terminal, format, result: foreign });
 }
 
-/** What a run that came to its end looks like; data that is a no looks like a failure, and is printed all the same. */
+/** Prints a completed run. Where the command says no (`saysNo`), its data is printed too, and the exit code is 1. */
 export async function printCompleted(outcome: Completed, options: ResultView): Promise<ExitCode> {
-  const { terminal, name, isQuiet, format } = options;
+  const { terminal, name, isQuiet, format, out } = options;
   const { colors } = terminal;
   const saidNo = outcome.saidNo === true;
   if (!isQuiet || saidNo)
     terminal.say(`${saidNo ? colors.red("✗") : colors.green("✓")} ${clean(summaryLine(outcome, name))}\n`);
-  printData(await formatData(outcome, format, widthFor(terminal)), terminal);
-  return saidNo ? Exit.CommandFailed : Exit.Ok;
+  printData(
+    await formatData(format === "plain" ? shownOf(outcome, out) : outcome, format, widthFor(terminal)),
+    terminal,
+  );
+  if (saidNo) return Exit.CommandFailed;
+  const content = outcome.foreign === undefined ? outcome.content : outcome.foreign.content;
+  return out === undefined ? Exit.Ok : writeResultFiles(content, out, terminal);
+}
+
+/** The result as it is printed for a person: without the images and files that `--out` writes. */
+function shownOf({ data, content, foreign }: Completed, out: OutFile | undefined): Parameters<typeof formatData>[0] {
+  const blocks = foreign?.content;
+  return {
+    data,
+    ...(content !== undefined && { content: withoutFiles(content, out) }),
+    ...(foreign !== undefined && {
+      foreign: Array.isArray(blocks) ? { ...foreign, content: withoutFiles(blocks, out) } : foreign,
+    }),
+  };
 }
 
 type Completed = Omit<Extract<Outcome, { ending: "completed" }>, "json">;
 
 export interface ResultView {
   readonly terminal: Terminal;
-  /** What was run, by the name people know it by. */
+  /** The name of the command or task. */
   readonly name: string;
   readonly isQuiet: boolean;
   readonly format: OutputFormat;
+  /** The file for images and files of the result. */
+  readonly out?: OutFile | undefined;
 }
 
-/** Data for a person's screen is shown, never obeyed; data for a pipe is left as it is. */
+/** Prints data: on a terminal without control characters, in a pipe unchanged. */
 export function printData(text: string, terminal: Terminal): void {
   terminal.print(terminal.isDataShown ? cleanLines(text) : text);
 }
 
-/** The arguments, typed over those from a file. */
+/** The arguments of a command: those from `--input`, and over them those from the command line. */
 export async function readInput(
   { command, path }: CatalogEntry,
   typed: TypedCommand,
@@ -259,7 +293,7 @@ export async function readInput(
 ): Promise<Record<string, unknown>> {
   const input = { ...(await readInputFile(typed.inputFile, terminal)), ...typed.input };
   const { required } = command.inputSchema;
-  // Our own commands say it themselves; what somebody else's tool says is no exit code.
+  // A command of ours reports missing arguments itself. An upstream's tool would answer with a result, without exit code 2.
   const isMissing = (name: unknown) => typeof name === "string" && !Object.hasOwn(input, name);
   const missing = command.foreign !== undefined && Array.isArray(required) ? required.filter(isMissing) : [];
   if (missing.length === 0) return input;

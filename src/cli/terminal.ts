@@ -241,6 +241,9 @@ export async function askInTerminal(
     key.ctrl === true && key.name === "c" && onCtrlC();
   const { input } = prompt;
   const prompts = await import("@clack/prompts");
+  // As a key with a name Esc also moves the cursor of a yes or no, so that the choice beside it stays on the screen.
+  prompts.settings.aliases.delete("escape");
+  for (const sequence of ["\x1b", "\x1b\x1b"]) prompts.settings.aliases.set(sequence, "cancel");
   input.on("keypress", onKey);
   return await askFields({ ...prompt, prompts }, question).finally(() => input.off("keypress", onKey));
 }

@@ -4,6 +4,7 @@ import { type Clock, within } from "../clock.ts";
 import { RuntimeError } from "../errors.ts";
 import { parseAddress } from "../store/postgres/address.ts";
 import type { connectionTerms } from "../store/postgres/connection-terms.ts";
+import { importNow } from "../system/own-module.ts";
 
 /** What is asked of BullMQ: tickets are added at one end and taken at the other. */
 export interface BullQueue {
@@ -147,8 +148,9 @@ function sturdy(driver: typeof pg): typeof pg.Client {
 export async function loadBullmq(url: string): Promise<Bullmq> {
   const driver = isRedis(url) ? "ioredis" : "pg";
   try {
-    if (driver === "ioredis") await import(driver);
-    return { bullmq: await import("bullmq"), postgres: driver === "pg" ? await loadPostgres() : undefined };
+    if (driver === "ioredis") await importNow(driver);
+    const bullmq = (await importNow("bullmq")) as typeof import("bullmq");
+    return { bullmq, postgres: driver === "pg" ? await loadPostgres() : undefined };
   } catch (error) {
     throw new RuntimeError(
       "QUEUE_UNAVAILABLE",
@@ -159,9 +161,9 @@ export async function loadBullmq(url: string): Promise<Bullmq> {
 }
 
 async function loadPostgres(): Promise<PostgresDriver> {
-  const [{ default: driver }, terms] = await Promise.all([
-    import("pg"),
+  const [{ loadDriver }, { connectionTerms: terms }] = await Promise.all([
+    import("../store/postgres/driver.ts"),
     import("../store/postgres/connection-terms.ts"),
   ]);
-  return { pg: driver, connectionTerms: terms.connectionTerms };
+  return { pg: await loadDriver(), connectionTerms: terms };
 }

@@ -184,6 +184,8 @@ test("help shows usage, every argument with its default, and the examples", () =
       --json                print the result as JSON
       --yaml                print the result as YAML
       --quiet               print nothing but the result
+      --out <file>          write images and files of the result to this file;
+                            several get numbers
       --async               run as a task that outlives this terminal, and follow it
       --detach              run as a task, print its id and leave
       --new                 as a task: start another run even if an equal one is
@@ -220,7 +222,7 @@ describe("output", () => {
       { type: "resource_link", uri: "file:///q3.pdf", name: "Q3" },
     ).blocks;
     expect(await formatData({ data: {}, content: blocks }, "plain")).toBe(
-      "Here it is:\n[image/png, 3 bytes; --json prints it]\nQ3: file:///q3.pdf\n",
+      "Here it is:\n[image/png, 3 bytes; --out <file> writes it]\nQ3: file:///q3.pdf\n",
     );
     expect(JSON.parse(await formatData({ data: {}, content: blocks }, "json"))).toEqual({ content: blocks });
   });

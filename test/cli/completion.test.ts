@@ -181,6 +181,7 @@ describe("flags", () => {
     expect(await values("serve", "--http", "--")).toEqual([
       "--port",
       "--host",
+      "--socket",
       "--allow-anonymous",
       "--in-process",
       "--no-work",
@@ -204,6 +205,7 @@ describe("flags", () => {
     expect(await values("tasks", "result", "--")).toEqual([
       "--wait",
       "--json",
+      "--out",
       "--target",
       "--header",
       "--token-env",

@@ -19,6 +19,7 @@ const asTyped: TypedCommand = {
   asTask: undefined,
   isNew: false,
   ttl: undefined,
+  out: undefined,
 };
 
 async function run(command: Command, typed: Partial<TypedCommand> = {}) {
@@ -46,7 +47,7 @@ test("of a foreign result a person is shown the data, or else what it says", asy
   expect(shown).toMatchObject({ code: 0, said: done });
   expect(shown.printed).not.toContain("\u001b");
   expect(shown.printed.split("\n").slice(2)).toEqual([
-    "[image/png, 2 bytes; --json prints it]",
+    "[image/png, 2 bytes; --out <file> writes it]",
     "[--json prints it]",
     "[--json prints it]",
     "",
@@ -63,7 +64,7 @@ test("a program gets the whole of a foreign result", async () => {
   const refusal = { ...result, isError: true };
   expect(await run(gives(refusal), { json: true })).toEqual({
     code: 1,
-    printed: `${JSON.stringify(refusal, null, 2)}\n`,
+    printed: `${JSON.stringify({ ...refusal, error: { message: "No.", exitCode: 1 } }, null, 2)}\n`,
     said: "✗ No.\n",
   });
 });

@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { systemClock } from "../../clock.ts";
+import { isNamedFailure } from "../../diagnose/asking/tool-calls.ts";
 import type { Report } from "../../diagnose/report/report.ts";
 import { hasScore, reaches } from "../../diagnose/report/score.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
@@ -29,13 +30,17 @@ export async function writeReport(
   return isFailure(report, failOn) ? Exit.CommandFailed : Exit.Ok;
 }
 
-/** Whether a pipeline has to stop. The worst grade stops it whatever was asked for. */
+/** True where the exit code is 1. An F counts whatever `--fail-on` is. */
 function isFailure(report: Report, failOn: ReportOutput["failOn"]): boolean {
   if (hasScore(report) && report.score.grade === "F") return true;
   if (failOn === "never") return false;
   // A server that wants credentials was not judged, and that is not fine.
   const isLocked = report.checks.some(({ id, outcome }) => id === "protocol/answers" && outcome === "skipped");
-  return isLocked || report.headline !== undefined || report.findings.some(({ severity }) => reaches(severity, failOn));
+  return (
+    isLocked ||
+    (report.calls ?? []).some(isNamedFailure) ||
+    report.findings.some(({ severity }) => reaches(severity, failOn))
+  );
 }
 
 /**

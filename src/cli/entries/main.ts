@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { systemClock } from "../../clock.ts";
 import type { CatalogEntry } from "../../command/catalog.ts";
 import { servedName } from "../../command/names.ts";
@@ -13,8 +14,9 @@ import { StoredCatalog } from "../../project/stored-catalog.ts";
 import { publicSettings } from "../../settings/public-settings.ts";
 import { loadSettings, readSettings, type Settings } from "../../settings/settings.ts";
 import type { AuthorsEstimate } from "../../task/authors-estimate.ts";
-import { dispatch, type KnownProject, type LoadedProject, type TerminalProject } from "../dispatch.ts";
+import { dispatch, formatOf, type KnownProject, type LoadedProject, type TerminalProject } from "../dispatch.ts";
 import type { ProcessContext } from "../process-context.ts";
+import { printError } from "../screens/json-error.ts";
 import { openTerminal, type Terminal } from "../terminal.ts";
 
 type Write = (text: string, done?: () => void) => unknown;
@@ -31,9 +33,15 @@ interface Output {
 export async function main(context: ProcessContext): Promise<ExitCode> {
   const { argv, stdout, stderr } = context;
   const output: Output = { write: (text, done) => stdout.write(text, done) };
-  const terminal = openTerminal(context, (text) => output.write(text), { noColor: argv.includes("--no-color") });
+  let hasPrinted = false;
+  const print = (text: string) => {
+    hasPrinted ||= text !== "";
+    return output.write(text);
+  };
+  const terminal = openTerminal(context, print, { noColor: argv.includes("--no-color") });
   const stopWatching = watchOutput(context, terminal);
-  if (isHomeRefused(context, terminal)) return Exit.Internal;
+  if (await isHomeRefused(context, terminal)) return Exit.Internal;
+  await replaceLauncher(context);
   let protecting: Promise<void> | undefined;
   const code: ExitCode = await dispatch({
     words: argv,
@@ -43,6 +51,7 @@ export async function main(context: ProcessContext): Promise<ExitCode> {
     readProject: (flags) => readProject(context, flags),
     loadProject: (flags) => loadProject(context, flags),
     protectStdout: () => (protecting ??= protectStdout(context, output, terminal)),
+    hasPrinted: () => hasPrinted,
   });
   await Promise.all([
     new Promise<void>((resolve) => output.write("", resolve)),
@@ -71,11 +80,21 @@ function watchOutput({ stdout, stderr, exit }: ProcessContext, terminal: Termina
 }
 
 /** Checked before a single file of a home is read: another user may have put files there that we would run or trust. */
-function isHomeRefused({ env }: ProcessContext, { say, colors }: Terminal): boolean {
-  const refusal = refusalOfHome(homeAt(env));
-  if (refusal === undefined) return false;
-  say(`${colors.red("✗")} ${refusal}\n`);
+async function isHomeRefused({ env, argv }: ProcessContext, terminal: Terminal): Promise<boolean> {
+  const message = refusalOfHome(homeAt(env));
+  if (message === undefined) return false;
+  terminal.say(`${terminal.colors.red("✗")} ${message}\n`);
+  const error = { message, exitCode: Exit.Internal, code: "HOME_UNUSABLE" };
+  await printError(error, { terminal, format: formatOf(argv) });
   return true;
+}
+
+/** A version that starts in a home takes over the launcher that its entries name, where that starts an older version. */
+async function replaceLauncher({ env, nodeFile, nodeVersion, platform }: ProcessContext): Promise<void> {
+  const home = homeAt(env);
+  if (![home.launcher, `${home.launcher}.cmd`].some((file) => existsSync(file))) return;
+  const { refreshLauncher } = await import("../../setup/launcher/launcher-file.ts");
+  refreshLauncher(home, env, { file: nodeFile, version: nodeVersion, isWindows: platform === "win32" });
 }
 
 async function protectStdout({ guarded, exit }: ProcessContext, output: Output, terminal: Terminal): Promise<void> {

@@ -3,6 +3,7 @@ import { guardBuiltins } from "../../command/guard-builtins.ts";
 import { watchLoop } from "../../command/loop-watch.ts";
 import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../../command/process-guard.ts";
 import { currentRun } from "../../command/running.ts";
+import { printWaitingNote } from "../../daemon/waiting-note.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
 import { thisProgram } from "../../program/program.ts";
@@ -20,22 +21,23 @@ import { httpBanner } from "../screens/http-banner.ts";
 import { workerBanner } from "../screens/worker-banner.ts";
 import type { TypedVerb } from "../verb.ts";
 
-/** How long open connections may take to close. */
+/** Time limit for closing open connections. */
 const closeMs = 3_000;
 
 type Served = Pick<TypedVerb, "terminal" | "context">;
 
 /** `serve --in-process`: the server is this process, on its own stdin and stdout. */
 export async function serveOverStdio(settings: Settings, context: ProcessContext): Promise<ExitCode> {
-  // A client that stops reading has hung up, and the connection hears of that; what ran for it is kept before this
+  // A client that stops reading has disconnected. The connection notices it, and its calls become tasks before this
   // process ends.
   context.stdout.removeAllListeners("error");
   const stdout = takeStdout(context.guarded);
   const runtime = await open(settings, context, { loadsLate: true });
   const stopped = stopOf(context);
+  printWaitingNote(context, settings.isWrap);
   const streams = { input: context.stdin, output: stdout.stream, write: stdout.write, folder: context.cwd };
   const isTold = await Promise.race([stopped.then(() => true), serveStreams(runtime, streams).then(() => false)]);
-  // Who was told to stop answers everybody first; a client that has hung up waits for nothing, and its host kills soon.
+  // After a signal the open calls have the grace period. After a disconnect they have none: the host kills soon.
   await runtime.close(isTold ? settings.graceSeconds * 1000 : 0);
   return Exit.Ok;
 }
@@ -43,14 +45,15 @@ export async function serveOverStdio(settings: Settings, context: ProcessContext
 /** `serve --http`. */
 export async function serveOverHttp(settings: Settings, { terminal, context }: Served): Promise<ExitCode> {
   takeStdout(context.guarded);
-  // Nobody is there yet who could be told later that the database cannot be used.
+  // Opened first, so that a database that cannot be used stops the start: no client is connected yet.
   const runtime = await open(settings, context, { openFirst: (log) => openNodeStore(settings, { log }) });
-  const door = await serveRuntimeOverHttp(runtime);
+  const door = await serveRuntimeOverHttp(runtime, context.cwd);
   await runtime.tasks.start();
   const { name, version, home, http } = settings;
   const wrapped = settings.isWrap ? Object.keys(settings.upstreams) : undefined;
   const facts = {
-    url: door.url,
+    url: http.socket === undefined ? door.url : "http://localhost/mcp",
+    socket: http.socket,
     name: wrapped?.length === 1 && wrapped[0] !== undefined ? wrapped[0] : toName(name),
     wrapped,
     version,
@@ -69,7 +72,7 @@ export async function serveOverHttp(settings: Settings, { terminal, context }: S
   return Exit.Ok;
 }
 
-/** `worker`: no door, and all the work. */
+/** `worker`: runs the tasks of a project and serves no clients. */
 export async function workUntilStopped(settings: Settings, { terminal, context }: Served): Promise<void> {
   takeStdout(context.guarded);
   const runtime = await open(settings, context, { openFirst: (log) => openNodeStore(settings, { log }) });
@@ -93,7 +96,7 @@ async function open(
   { guarded, stderr }: ProcessContext,
   { openFirst, loadsLate = false }: { openFirst?: (log: Logger) => Promise<Store>; loadsLate?: boolean },
 ): Promise<Runtime> {
-  // Commands print to stderr, and so do we; only they are held to a limit.
+  // Commands and the log both write to stderr. The limit is for commands only.
   const write = limitPrints(guarded, {
     clock: systemClock,
     who: () => currentRun()?.name,

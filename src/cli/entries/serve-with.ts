@@ -1,15 +1,19 @@
+import path from "node:path";
 import { Exit, type ExitCode, UsageError } from "../../errors.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import { unsetVariable } from "../../project/variable-references.ts";
 import { isPort } from "../../settings/check-config.ts";
 import { loadSettings } from "../../settings/settings.ts";
 import { onStop } from "../../system/on-stop.ts";
-import { type Flag, flag } from "../completion/grammar.ts";
+import { type Flag, files, flag } from "../completion/grammar.ts";
 import { isGiven, type TypedVerb } from "../verb.ts";
 
 const httpFlags = [
   flag("--port <number>", "HTTP port, 0 for any free one (default 7337)"),
   flag("--host <address>", "loopback address to listen on (default 127.0.0.1)"),
+  flag("--socket <path>", "listen on a socket file that only you can use (Windows: a pipe) instead of a port", {
+    values: files,
+  }),
   flag("--allow-anonymous", "let HTTP callers in without the home's token; they have no bundled commands"),
 ];
 
@@ -34,6 +38,7 @@ export async function serveWith(project: ProjectFlags, { options, terminal, cont
     onStop(() => context.exit(Exit.Ok), context);
     return (await proxyStdio(project, context)) as ExitCode;
   }
+  const socket = readSocket(options, context);
   const unset = project.wrap === undefined ? undefined : unsetVariable(project.wrap.upstreams, context.env);
   if (unset !== undefined) throw new UsageError(unset);
   const settings = await loadSettings({
@@ -43,6 +48,7 @@ export async function serveWith(project: ProjectFlags, { options, terminal, cont
       ...project,
       ...(port !== undefined && { port }),
       ...(options.host !== undefined && { host: options.host as string }),
+      ...(socket !== undefined && { socket }),
       ...(options.allowAnonymous === true && { allowAnonymous: true }),
       ...(options.work === false && { worksHere: false }),
     },
@@ -51,4 +57,15 @@ export async function serveWith(project: ProjectFlags, { options, terminal, cont
   return options.http === true
     ? await serveOverHttp(settings, { terminal, context })
     : await serveOverStdio(settings, context);
+}
+
+/** The absolute path of `--socket`; on Windows the name of a pipe as it was typed. */
+function readSocket({ socket, port, host }: TypedVerb["options"], context: TypedVerb["context"]): string | undefined {
+  if (typeof socket !== "string") return undefined;
+  if (port !== undefined || host !== undefined)
+    throw new UsageError(
+      `--socket and ${port === undefined ? "--host" : "--port"} exclude each other; a socket has neither host nor port.`,
+    );
+  if (socket === "") throw new UsageError("--socket is empty; give the path of the socket file.");
+  return context.platform === "win32" ? socket : path.resolve(context.cwd, socket);
 }

@@ -57,14 +57,18 @@ export async function run(call: Omit<VerbCall, "words">): Promise<ExitCode> {
   const stopWatching = watchLoop(systemClock, log);
   tasks.sweeper.start();
   worker.start();
+  const leave = (code: ExitCode) => {
+    stopWatching();
+    exit(code);
+  };
   const stopListening = onStop(
-    () => void worker.stop(settings.graceSeconds * 1000).then(() => exit(Exit.Ok)),
+    () => void worker.stop(settings.graceSeconds * 1000).then(() => leave(Exit.Ok)),
     call.context,
   );
   // Without its database a worker could record nothing any more, so it does not stay for tasks that wait.
   const stopLooking = onStoreGone(settings.store, systemClock, () => {
     log.error("the database of tasks is gone; this worker leaves");
-    exit(Exit.Internal);
+    leave(Exit.Internal);
   });
   do await worker.runUntilIdle();
   while (await hasRetries(tasks));

@@ -3,18 +3,18 @@ import { firstCommand, firstTest } from "./first-command.ts";
 import type { NewFiles } from "./made-folder.ts";
 import { toProgramName, toServerName } from "./package-name.ts";
 
-/** What the files of a new project say of it. */
+/** What the files of a new project need to know. */
 export interface ProjectFacts {
   /** As in package.json. */
   readonly packageName: string;
-  /** Which Meanwhile it is made for. */
-  readonly version: string;
+  /** The version of Meanwhile in package.json, or `file:` and the path of a copy. */
+  readonly meanwhile: string;
 }
 
 const { zod, ...tools } = dependencyVersions;
 
-/** A project that is served where it lies. */
-export function projectFiles({ packageName, version }: ProjectFacts): NewFiles {
+/** The files of a project that is served from its own folder. */
+export function projectFiles({ packageName, meanwhile }: ProjectFacts): NewFiles {
   return {
     "package.json": toJson({
       name: packageName,
@@ -22,7 +22,7 @@ export function projectFiles({ packageName, version }: ProjectFacts): NewFiles {
       type: "module",
       engines: { node: oldestNode },
       scripts: { start: "meanwhile serve --http", test: "node --test", types: "tsc --noEmit" },
-      dependencies: { meanwhile: version, zod },
+      dependencies: { meanwhile, zod },
       devDependencies: tools,
     }),
     "tsconfig.json": tsconfig("commands", "test", "meanwhile.config.ts"),
@@ -37,8 +37,8 @@ export default defineConfig({ name: "${toServerName(packageName)}" });
   };
 }
 
-/** A program under its own name, to be published; it is Meanwhile's, with these commands. */
-export function packageFiles({ packageName, version }: ProjectFacts): NewFiles {
+/** The files of a package to publish: a program under its own name, with these commands. */
+export function packageFiles({ packageName, meanwhile }: ProjectFacts): NewFiles {
   const program = toProgramName(packageName);
   return {
     "package.json": toJson({
@@ -57,7 +57,7 @@ export function packageFiles({ packageName, version }: ProjectFacts): NewFiles {
         types: "tsc --noEmit",
         prepack: "npm run build",
       },
-      dependencies: { meanwhile: version, zod },
+      dependencies: { meanwhile, zod },
       devDependencies: tools,
     }),
     "tsconfig.json": tsconfig("commands", "test"),

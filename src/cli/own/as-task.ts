@@ -10,12 +10,14 @@ import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
 import type { Tasks } from "../../task/tasks.ts";
 import type { TypedCommand } from "../command-usage.ts";
 import { readInput } from "../run-in-terminal.ts";
+import { type OutFile, readOut } from "../screens/result-files.ts";
+import { shownId } from "../screens/task-id.ts";
 import type { Terminal } from "../terminal.ts";
 import type { VerbCall } from "../verb.ts";
 import { startDetachedWorker } from "./detached-worker.ts";
 import { followTask } from "./follow-task.ts";
 
-/** `--async` and `--detach`: the run is durable before anything is printed. */
+/** `--async` and `--detach`: creates a task, and prints nothing before the task is stored. */
 export async function runAsTask(
   found: CatalogEntry,
   typed: TypedCommand,
@@ -23,6 +25,7 @@ export async function runAsTask(
 ): Promise<ExitCode> {
   const settings = await loadSettings({ cwd: context.cwd, env: context.env, flags });
   const entry = { ...found, toolName: servedName(found, settings.toolPrefix) };
+  const out = readOut(typed.out, terminal, typed.quiet);
   const input = await readInput(entry, typed, terminal);
   const tasks = await openTasks(settings);
   try {
@@ -38,13 +41,16 @@ export async function runAsTask(
     });
     if (isJoined && !typed.quiet)
       terminal.say(`${terminal.colors.yellow("!")} Joined the run started ${ageOf(task)} ago; --new starts another.\n`);
-    if (interrupted !== undefined && !typed.quiet)
-      terminal.say(`${terminal.colors.yellow("!")} ${interruptedNote(interrupted, tasks.engine.now())}\n`);
-    // The work is done by a process of its own from the first moment, so that this terminal may be closed at any other.
+    if (interrupted !== undefined && !typed.quiet) {
+      const note = interruptedNote(interrupted, tasks.engine.now());
+      const shown = note.replace(interrupted.taskId, shownId(interrupted.taskId, terminal.isLive));
+      terminal.say(`${terminal.colors.yellow("!")} ${shown}\n`);
+    }
+    // A process of its own runs the task from the start, so that this terminal may be closed at any time.
     const revive = (current: Task) => {
       if (current.status === "queued") startDetachedWorker(context, settings, flags);
     };
-    if (typed.asTask === "follow") return await follow(task, { typed, terminal, tasks, revive });
+    if (typed.asTask === "follow") return await follow(task, { typed, terminal, tasks, revive, out });
     revive(task);
     if (typed.yes && entry.command.confirm !== false) await confirm(task, tasks);
     return detach(task, terminal, typed.quiet);
@@ -53,8 +59,8 @@ export async function runAsTask(
   }
 }
 
-async function follow(task: Task, { typed, terminal, tasks, revive }: Following): Promise<ExitCode> {
-  if (!typed.quiet) terminal.say(`${terminal.colors.dim(`  Task ${task.taskId}`)}\n`);
+async function follow(task: Task, { typed, terminal, tasks, revive, out }: Following): Promise<ExitCode> {
+  if (!typed.quiet) terminal.say(`${terminal.colors.dim(`  Task ${shownId(task.taskId, terminal.isLive)}`)}\n`);
   tasks.sweeper.start();
   try {
     const format = typed.json ? "json" : typed.yaml ? "yaml" : "plain";
@@ -63,6 +69,7 @@ async function follow(task: Task, { typed, terminal, tasks, revive }: Following)
       terminal,
       isQuiet: typed.quiet,
       format,
+      out,
       isConfirmed: typed.yes,
       onTask: revive,
     });
@@ -75,11 +82,13 @@ interface Following {
   readonly typed: TypedCommand;
   readonly terminal: Terminal;
   readonly tasks: Tasks;
-  /** Starts somebody who runs the task, when nobody does. */
+  /** Starts a worker if the task is queued. */
   readonly revive: (task: Task) => void;
+  /** The file for images and files of the result. */
+  readonly out: OutFile | undefined;
 }
 
-/** `--yes` holds for a task too: the leave is given as soon as it is asked for. */
+/** `--yes` of a task: waits for its `confirm` question, or its end, and accepts the question. */
 async function confirm(task: Task, tasks: Tasks): Promise<void> {
   const isAsking = (current: Task) =>
     isTerminal(current) || openQuestions(current).some((question) => question.isConfirmation);
@@ -91,10 +100,10 @@ async function confirm(task: Task, tasks: Tasks): Promise<void> {
     });
 }
 
-function detach(task: Task, terminal: Terminal, isQuiet: boolean): ExitCode {
-  if (!isQuiet)
-    terminal.say(`${terminal.colors.green("✓")} Runs on without you: ${thisProgram.name} tasks watch ${task.taskId}\n`);
-  terminal.print(`${task.taskId}\n`);
+function detach({ taskId }: Task, terminal: Terminal, isQuiet: boolean): ExitCode {
+  const watchWords = `${thisProgram.name} tasks watch ${shownId(taskId, terminal.isLive)}`;
+  if (!isQuiet) terminal.say(`${terminal.colors.green("✓")} Runs on without you: ${watchWords}\n`);
+  terminal.print(`${shownId(taskId, terminal.isDataShown)}\n`);
   return Exit.Ok;
 }
 

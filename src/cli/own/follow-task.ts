@@ -7,6 +7,8 @@ import { outcomeOf } from "../../task/task-outcome.ts";
 import { followWork, leftAlone, type WorkScreen } from "../follow-work.ts";
 import { printCompleted, printFailure } from "../run-in-terminal.ts";
 import type { OutputFormat } from "../screens/output.ts";
+import type { OutFile } from "../screens/result-files.ts";
+import { shownId } from "../screens/task-id.ts";
 import { clean, type Terminal } from "../terminal.ts";
 
 export interface FollowedTask {
@@ -14,11 +16,13 @@ export interface FollowedTask {
   readonly terminal: Terminal;
   readonly isQuiet: boolean;
   readonly format: OutputFormat;
+  /** The file for images and files of the result. */
+  readonly out?: OutFile | undefined;
   /** Confirmations are given without asking. */
   readonly isConfirmed: boolean;
-  /** The task is somebody else's doing: Ctrl-C leaves, and does not stop it. */
+  /** The task was started elsewhere: Ctrl-C stops the watching, not the task. */
   readonly isWatching?: boolean;
-  /** Sees every change. */
+  /** Called with each new state of the task. */
   readonly onTask?: (task: Task) => void;
 }
 
@@ -32,8 +36,8 @@ export async function followTask(task: Task, options: FollowedTask): Promise<Exi
       estimateSeconds: task.isProven && task.estimateMs !== undefined ? task.estimateMs / 1000 : undefined,
       taskId: task.taskId,
       canDetach: true,
-      wayBack: (taskId) => `${thisProgram.name} tasks watch ${taskId}`,
-      wayToAnswer: (taskId) => `${thisProgram.name} tasks answer ${taskId}`,
+      wayBack: (taskId) => `${thisProgram.name} tasks watch ${shownId(taskId, terminal.isLive)}`,
+      wayToAnswer: (taskId) => `${thisProgram.name} tasks answer ${shownId(taskId, terminal.isLive)}`,
       isWatching,
     },
     (screen, signal) => waitForEnd(task, options, { screen, signal }),
@@ -77,23 +81,25 @@ async function answerQuestion(
 ): Promise<void> {
   const isGiven = question.isConfirmation && isConfirmed;
   if (!isGiven && !terminal.canAsk) {
-    terminal.say(`  It asks «${clean(question.message)}»: ${thisProgram.name} tasks answer ${taskId}\n`);
+    const answerWords = `${thisProgram.name} tasks answer ${shownId(taskId, terminal.isLive)}`;
+    terminal.say(`  It asks «${clean(question.message)}»: ${answerWords}\n`);
     return;
   }
   const answer = isGiven ? ({ action: "accept", content: { confirm: true } } as const) : await screen.ask(question);
   if (answer !== undefined) await engine.answer(caller, taskId, { [question.key]: answer });
 }
 
-/** Prints how a task ended, the way the command itself would have. */
+/** Prints the outcome of a task as the command itself would print it. Returns the exit code. */
 export async function printResult(
   task: EndedTask,
-  options: Pick<FollowedTask, "terminal" | "isQuiet" | "format">,
+  options: Pick<FollowedTask, "terminal" | "isQuiet" | "format" | "out">,
 ): Promise<ExitCode> {
-  const { terminal, isQuiet, format } = options;
+  const { terminal, isQuiet, format, out } = options;
   const outcome = outcomeOf(task);
   if (outcome.ending === "completed")
-    return await printCompleted(outcome, { terminal, name: task.command, isQuiet, format });
-  await printFailure(outcome, { terminal, format });
-  if (outcome.ending === "cancelled") return Exit.Cancelled;
-  return outcome.cause === "timeout" ? Exit.TimedOut : Exit.CommandFailed;
+    return await printCompleted(outcome, { terminal, name: task.command, isQuiet, format, out });
+  const code =
+    outcome.ending === "cancelled" ? Exit.Cancelled : outcome.cause === "timeout" ? Exit.TimedOut : Exit.CommandFailed;
+  await printFailure(outcome, { terminal, format, code });
+  return code;
 }

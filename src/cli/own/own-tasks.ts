@@ -1,10 +1,10 @@
 import { type Clock, sleep, systemClock } from "../../clock.ts";
-import type { Answer } from "../../command/context.ts";
 import { isForPerson } from "../../command/foreign-question.ts";
 import { CommandError, Exit, type ExitCode, isStoreError, UsageError } from "../../errors.ts";
 import { thisProgram } from "../../program/program.ts";
 import { openTasks } from "../../runtime/open-tasks.ts";
 import { readSettings, type Settings } from "../../settings/settings.ts";
+import { lastProgress } from "../../task/status-line.ts";
 import {
   differingNames,
   type EnvironmentMarks,
@@ -16,23 +16,24 @@ import {
 } from "../../task/task.ts";
 import type { Tasks } from "../../task/tasks.ts";
 import { listTokens, progressOfToken } from "../../task/token-progress.ts";
-import { quoteNames } from "../../task/transitions.ts";
+import { isUnclaimable, quoteNames } from "../../task/transitions.ts";
 import { printData } from "../run-in-terminal.ts";
 import { widthFor } from "../screens/layout.ts";
 import { sayStillOpen } from "../screens/open-question.ts";
 import { formatData } from "../screens/output.ts";
+import { readOut } from "../screens/result-files.ts";
+import { shownId } from "../screens/task-id.ts";
 import { describeTask, liveTable, taskLines, taskTable, tokenTable } from "../screens/tasks-view.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import type { TypedVerb } from "../verb.ts";
 import { startDetachedWorker } from "./detached-worker.ts";
 import { followTask, printResult } from "./follow-task.ts";
 import { isLoadedBefore } from "./loaded-before.ts";
-import { readAnswer, readStatuses, verbOf } from "./read-answer.ts";
+import { describeEmptyProject, toProjectName } from "./project-filter.ts";
+import { readAnswer, readDecline, readStatuses, verbOf } from "./read-answer.ts";
 
 interface OwnTasks extends TypedVerb {
   readonly tasks: Tasks;
-  /** That of the working folder. */
-  readonly project: string;
   readonly clock: Clock;
   /** The values of variables in this terminal, for tasks of this project and of the bundled commands. */
   readonly environmentOf: (task: Task) => EnvironmentMarks;
@@ -55,7 +56,7 @@ export async function runOwnTasks(name: keyof typeof subverbs, call: TypedVerb):
     const environmentOf = ({ project }: Task) =>
       project === pack.project ? pack.environment : project === settings.project ? settings.environment : {};
     return await subverbs[name]({
-      ...{ ...call, tasks, project: settings.project },
+      ...{ ...call, tasks },
       ...{ clock: systemClock, environmentOf, revive },
     });
   } finally {
@@ -89,14 +90,14 @@ function toRevive({ call, settings, pack }: Reviving): (task: Task) => void {
     if (!isTold) terminal.say(`${terminal.colors.yellow("!")} ${why}\n`);
     isTold = true;
   };
-  return ({ status, project, environment }) => {
+  return ({ taskId, status, project, environment }) => {
     if (status !== "queued") return;
     if (project === pack.project) return startDetachedWorker(call.context, pack, packAlone);
     if (project !== settings.project) return;
     const others = differingNames(environment, settings.environment);
     if (others.length > 0)
       return tell(
-        `It was asked for with another value of ${others.join(", ")}, so nobody is started to run it here; a session with that value runs it.`,
+        `It was asked for with another value of ${others.join(", ")}, so nobody is started to run it here. A session with that value runs it; \`${thisProgram.name} tasks retry ${shownId(taskId, call.terminal.isLive)}\` runs it with the values of this terminal.`,
       );
     if (isLoadedBefore(call.context, call.flags)) return startDetachedWorker(call.context, settings, call.flags);
     tell(
@@ -105,17 +106,20 @@ function toRevive({ call, settings, pack }: Reviving): (task: Task) => void {
   };
 }
 
-async function list({ tasks, terminal, options, project }: OwnTasks): Promise<ExitCode> {
+async function list(context: OwnTasks): Promise<ExitCode> {
+  const { tasks, terminal, options } = context;
   const isLive = options.live === true;
   if (isLive && options.status !== undefined)
     throw new UsageError("--live and --status exclude each other; --live is every task that has not ended.");
   const statuses = typeof options.status === "string" ? toStatuses(options.status) : isLive ? liveStatuses : undefined;
   const limit = options.limit === undefined ? 20 : Number(options.limit);
+  const text = typeof options.project === "string" ? options.project : undefined;
+  const project = text === undefined ? undefined : toProjectName(text, context);
   const page = await tasks.engine.list(tasks.localKey, {
     limit,
     ...(statuses && { statuses }),
     withCalls: isLive,
-    ...(typeof options.project === "string" && { project: options.project === "." ? project : options.project }),
+    ...(project !== undefined && { project }),
     ...(typeof options.cursor === "string" && { cursor: options.cursor }),
   });
   if (options.json === true)
@@ -123,7 +127,14 @@ async function list({ tasks, terminal, options, project }: OwnTasks): Promise<Ex
       `${JSON.stringify({ tasks: page.tasks.map(describeTask), nextCursor: page.nextCursor }, null, 2)}\n`,
     );
   else if (page.tasks.length === 0) terminal.print(isLive ? "Nothing runs.\n" : "No tasks.\n");
-  else terminal.print((isLive ? liveTable : taskTable)(page.tasks, tasks.engine.now(), widthFor(terminal)));
+  else {
+    const options = { width: widthFor(terminal), hasShortIds: terminal.isDataShown };
+    terminal.print((isLive ? liveTable : taskTable)(page.tasks, tasks.engine.now(), options));
+  }
+  if (page.tasks.length === 0 && text !== undefined && project !== undefined && options.cursor === undefined) {
+    const why = await describeEmptyProject(tasks, { text, project });
+    if (why !== undefined) terminal.say(`${terminal.colors.yellow("!")} ${why}\n`);
+  }
   if (page.nextCursor !== undefined && options.json !== true)
     terminal.say(`  More: ${thisProgram.name} tasks list --cursor ${page.nextCursor}\n`);
   return Exit.Ok;
@@ -133,16 +144,27 @@ function toStatuses(text: string): TaskStatus[] {
   return readStatuses(text, [...liveStatuses, "completed", "failed", "cancelled"]);
 }
 
-/** A task by its id, or by the beginning of one that is not ambiguous. */
+/** A task by its ID, or by at least four characters of its beginning that no other task of this user has. */
 async function find({ tasks, operands }: OwnTasks): Promise<Task> {
   const wanted = operands[0] ?? "";
   if (wanted.length < 36 && /^[0-9a-f-]{4,}$/.test(wanted)) {
-    const { tasks: newest } = await tasks.engine.list(tasks.localKey, { withCalls: true });
-    const fits = newest.filter((task) => task.taskId.startsWith(wanted));
+    const fits = await idsFrom(tasks, wanted);
     if (fits.length > 1) throw new UsageError(`${fits.length} tasks begin with ${wanted}; type more of the id.`);
-    if (fits[0] !== undefined) return await tasks.engine.get(tasks.localKey, fits[0].taskId);
+    if (fits[0] !== undefined) return await tasks.engine.get(tasks.localKey, fits[0]);
   }
   return await tasks.engine.get(tasks.localKey, wanted);
+}
+
+/** The IDs that begin like this, of all tasks that `tasks list` shows page by page. */
+async function idsFrom({ engine, localKey }: Tasks, start: string): Promise<string[]> {
+  const found: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await engine.list(localKey, { withCalls: true, limit: 100, ...(cursor !== undefined && { cursor }) });
+    found.push(...page.tasks.map(({ taskId }) => taskId).filter((taskId) => taskId.startsWith(start)));
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return found;
 }
 
 async function show(context: OwnTasks): Promise<ExitCode> {
@@ -178,12 +200,14 @@ async function progress({ tasks, terminal, options, operands }: OwnTasks): Promi
 
 async function result(context: OwnTasks): Promise<ExitCode> {
   const { tasks, terminal, options } = context;
+  const out = readOut(options.out, terminal);
   const found = await find(context);
   if (options.wait === true) tasks.sweeper.start();
   const task =
     options.wait === true ? await tasks.engine.wait(tasks.localKey, found.taskId, { onTask: context.revive }) : found;
+  if (isUnclaimable(task)) throw new CommandError(`It has not ended yet (${task.status}). ${task.statusMessage}`);
   if (!isTerminal(task)) throw new CommandError(`It has not ended yet (${task.status}); --wait waits for it.`);
-  return await printResult(task, { terminal, isQuiet: true, format: options.json === true ? "json" : "plain" });
+  return await printResult(task, { terminal, isQuiet: true, format: options.json === true ? "json" : "plain", out });
 }
 
 async function cancel(context: OwnTasks): Promise<ExitCode> {
@@ -195,7 +219,8 @@ async function cancel(context: OwnTasks): Promise<ExitCode> {
   );
   const { green } = context.terminal.colors;
   if (!isCancelled) throw new CommandError(`It has ended already (${task.status}), so there is nothing to cancel.`);
-  context.terminal.say(`${green("✓")} Cancelled ${task.command}\n`);
+  const last = clean(lastProgress(task));
+  context.terminal.say(`${green("✓")} Cancelled ${task.command}${last === "" ? "" : `.${last}`}\n`);
   return Exit.Ok;
 }
 
@@ -210,8 +235,9 @@ async function retry(context: OwnTasks): Promise<ExitCode> {
   const present = context.environmentOf(found);
   const asked = Object.entries(found.environment ?? {});
   const kept = asked.flatMap(([name, mark]) => {
-    const own = present[name] === mark ? mark : present[name] || undefined;
-    return own === undefined ? [] : [[name, own] as const];
+    const own = present[name];
+    // An empty value counts as one only where it was empty at the start too.
+    return own === undefined || (own === "" && mark !== "") ? [] : [[name, own] as const];
   });
   const unset = asked.flatMap(([name]) => (kept.some(([own]) => own === name) ? [] : [name]));
   const changed = asked.flatMap(([name, mark]) =>
@@ -219,7 +245,7 @@ async function retry(context: OwnTasks): Promise<ExitCode> {
   );
   if (!(await tasks.engine.retry(tasks.localKey, found.taskId, Object.fromEntries(kept)))) {
     const task = await tasks.engine.get(tasks.localKey, found.taskId);
-    throw new CommandError(whyNotQueued(task));
+    throw new CommandError(whyNotQueued(task, terminal));
   }
   const values = changed.length === 0 ? "" : ` with the ${quoteNames(changed)} of this terminal`;
   terminal.say(`${green("✓")} Queued ${found.command} again${values}\n`);
@@ -231,9 +257,10 @@ async function retry(context: OwnTasks): Promise<ExitCode> {
   return Exit.Ok;
 }
 
-function whyNotQueued({ taskId, status, command }: Task): string {
+function whyNotQueued({ taskId, status, command }: Task, { isLive }: Terminal): string {
   if (status === "working") return "It is running, so there is nothing to retry.";
-  if (status === "input_required") return `It waits for an answer: \`${thisProgram.name} tasks answer ${taskId}\`.`;
+  if (status === "input_required")
+    return `It waits for an answer: \`${thisProgram.name} tasks answer ${shownId(taskId, isLive)}\`.`;
   return `It has ended already (${status}); run ${command} again.`;
 }
 
@@ -248,11 +275,12 @@ async function answer(context: OwnTasks): Promise<ExitCode> {
         ? "It asks nothing right now."
         : `It waits for ${clean(open[0].message)}, and for no person.`,
     );
-  const given: Answer =
-    context.options.decline === true ? { action: "decline" } : await readAnswer(question, operands.slice(1), terminal);
+  const words = operands.slice(1);
+  const given = readDecline(context.options, words) ?? (await readAnswer(question, words, terminal));
   if (given.action === "cancel") {
     const { until } = question;
-    sayStillOpen(context, { until, answerWords: `${thisProgram.name} tasks answer ${task.taskId}` });
+    const answerWords = `${thisProgram.name} tasks answer ${shownId(task.taskId, terminal.isLive)}`;
+    sayStillOpen(context, { until, answerWords });
     return Exit.Cancelled;
   }
   if (!(await tasks.engine.answer(tasks.localKey, task.taskId, { [question.key]: given })))
@@ -296,7 +324,12 @@ async function watchAll({ tasks, terminal, clock }: OwnTasks): Promise<ExitCode>
       if (terminal.isLive) drawn = redraw(page, drawn, terminal, tasks.engine.now());
       else {
         for (const task of page.filter((item) => seen.get(item.taskId) !== item.version))
-          terminal.print(taskTable([task], tasks.engine.now()).split("\n").slice(1).join("\n"));
+          terminal.print(
+            taskTable([task], tasks.engine.now(), { hasShortIds: terminal.isDataShown })
+              .split("\n")
+              .slice(1)
+              .join("\n"),
+          );
         for (const task of page) seen.set(task.taskId, task.version);
         if (page.every(isTerminal)) return Exit.Ok;
       }

@@ -22,9 +22,23 @@ export async function readAnswer(question: Question, words: readonly string[], t
     const [, name = "", value = ""] = /^([^=]+)=(.*)$/s.exec(word) ?? [];
     if (!Object.hasOwn(fields, name))
       throw new UsageError(`"${clean(word)}": there is no field of that name; it asks for ${names}.`);
-    content[name] = readValue(value, fields[name] ?? {});
+    content[name] = readField(value, fields[name] ?? {});
   }
   return { action: "accept", content };
+}
+
+/** A boolean is also yes or no, as in the form. */
+function readField(text: string, schema: Question["schema"]): unknown {
+  if (schema.type === "boolean" && /^(yes|no)$/i.test(text)) return text.toLowerCase() === "yes";
+  return readValue(text, schema);
+}
+
+/** The answer that `--decline` gives; undefined without it. Throws where words beside it give another answer. */
+export function readDecline({ decline }: { readonly decline?: unknown }, words: readonly string[]): Answer | undefined {
+  if (decline !== true) return undefined;
+  if (words.length > 0)
+    throw new UsageError(`--decline and ${clean(words.join(" "))} exclude each other: decline, or answer.`);
+  return { action: "decline" };
 }
 
 /** A link has no fields: whoever has opened it says yes. */

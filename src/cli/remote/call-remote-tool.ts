@@ -13,7 +13,7 @@ import { answerWords, type Connected, type Reach, taskWords, toolsWords, withCli
 import { followRemote, type RemoteOptions } from "./follow-remote.ts";
 import { describeTarget, quoteWord } from "./server-target.ts";
 
-/** `meanwhile call`: calls a tool of a server, and follows it to its result. */
+/** `meanwhile call`: calls a tool of a server and waits for its result. Returns the exit code. */
 export async function callRemoteTool(typed: TypedVerb): Promise<ExitCode> {
   const { terminal } = typed;
   const call = await readCall(typed);
@@ -47,7 +47,7 @@ async function callTool(
   { client, lendInterrupts, deadline }: Connected,
   { typed, tool, input, terminal }: Calling,
 ): Promise<ExitCode> {
-  const { reach, options, isQuiet, format } = typed;
+  const { reach, options, isQuiet, format, out } = typed;
   const startedAt = systemClock.monotonic();
   const isShortLived = reach.target.kind === "command";
   const remote: RemoteOptions = {
@@ -84,12 +84,13 @@ async function callTool(
     terminal,
     isQuiet,
     format,
+    out,
     name: tool.name,
     durationMs: systemClock.monotonic() - startedAt,
   });
 }
 
-/** A server without tasks may still hand out a job, to be followed by tools of its own. */
+/** Throws for a server that neither has tasks nor lists `task_result`: nothing could fetch the result later. */
 async function refuseWithoutTasks(client: Client): Promise<void> {
   if (client.server.tasks !== "none" || (await client.listTools()).some(({ name }) => /(^|_)task_result$/.test(name)))
     return;
@@ -102,7 +103,7 @@ function leave(taskId: string, { isQuiet, reach }: TypedCall, terminal: Terminal
   return Exit.Ok;
 }
 
-/** `--detach`, but the server made no task of it. */
+/** `--detach` of a call that the server answered without a task: prints the result. */
 async function printDone(
   handle: TaskHandle,
   { typed, tool, terminal, durationMs }: Omit<Calling, "input"> & { durationMs: number },

@@ -3,16 +3,19 @@ import { formatDuration } from "../../clock.ts";
 import { attemptsNote } from "../../command/outcome.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { printData } from "../run-in-terminal.ts";
+import { printError } from "../screens/json-error.ts";
 import { widthFor } from "../screens/layout.ts";
 import { formatData, type OutputFormat } from "../screens/output.ts";
+import { type OutFile, withoutFiles, writeResultFiles } from "../screens/result-files.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 
 interface Message {
   readonly type: string;
   readonly text: string;
+  readonly details?: unknown;
 }
 
-/** The one shape our own servers answer in. */
+/** The `structuredContent` of a server that is Meanwhile. */
 interface Envelope {
   readonly data: unknown;
   readonly messages: readonly Message[];
@@ -22,18 +25,29 @@ export interface ResultOptions {
   readonly terminal: Terminal;
   readonly isQuiet: boolean;
   readonly format: OutputFormat;
-  /** What was called, and how long that took; not known of a task that somebody else has started. */
+  /** The name of the tool or task. */
   readonly name: string;
   readonly durationMs?: number | undefined;
+  /** The file for images and files of the result. */
+  readonly out?: OutFile | undefined;
 }
 
-/** Prints what a tool gave: data to stdout, and what a person wants to know beside it. */
+/** Prints the result of a tool: its data to stdout, its messages and errors to stderr. Returns the exit code. */
 export async function printToolResult(result: ToolResult, options: ResultOptions): Promise<ExitCode> {
   const { terminal, isQuiet } = options;
   const { colors } = terminal;
   const envelope = toEnvelope(result.structuredContent);
   if (result.isError === true) {
-    terminal.say(`${colors.red("✗")} ${cleanLines(errorText(result, envelope))}${attemptsIn(result)}\n`);
+    const message = errorText(result, envelope);
+    terminal.say(`${colors.red("✗")} ${cleanLines(message)}${attemptsIn(result)}\n`);
+    const at = placeIn(envelope);
+    if (at !== undefined) terminal.say(`  ${colors.dim(`at ${clean(at)}`)}\n`);
+    const { content, structuredContent } = result;
+    const shown = structuredContent === undefined ? { content } : { structuredContent };
+    await printError(
+      { message, exitCode: Exit.CommandFailed, at },
+      { terminal, format: options.format, result: shown },
+    );
     return Exit.CommandFailed;
   }
   if (!isQuiet) {
@@ -42,7 +56,8 @@ export async function printToolResult(result: ToolResult, options: ResultOptions
     terminal.say(`${colors.green("✓")} ${clean(summaryOf(envelope, options))}${attemptsIn(result)}\n`);
   }
   printData(await toText(result, envelope, options), terminal);
-  return Exit.Ok;
+  if (options.out === undefined) return Exit.Ok;
+  return writeResultFiles(result.content, options.out, terminal);
 }
 
 function summaryOf(envelope: Envelope | undefined, { name, durationMs }: ResultOptions): string {
@@ -50,7 +65,7 @@ function summaryOf(envelope: Envelope | undefined, { name, durationMs }: ResultO
   return said?.text ?? `${name} finished${durationMs === undefined ? "" : ` in ${formatDuration(durationMs)}`}`;
 }
 
-/** One of our own servers says how many attempts a call took. */
+/** The number of attempts, which only a server that is Meanwhile reports. */
 function attemptsIn({ _meta }: ToolResult): string {
   const { attempts } = (_meta?.["meanwhile/call"] ?? {}) as { readonly attempts?: unknown };
   return typeof attempts === "number" ? attemptsNote({ attempts }) : "";
@@ -59,14 +74,14 @@ function attemptsIn({ _meta }: ToolResult): string {
 async function toText(
   result: ToolResult,
   envelope: Envelope | undefined,
-  { terminal, isQuiet, format }: ResultOptions,
+  { terminal, isQuiet, format, out }: ResultOptions,
 ): Promise<string> {
   if (envelope !== undefined) return await formatData(envelope, format, widthFor(terminal));
   if (result.structuredContent !== undefined)
     return await formatData({ data: result.structuredContent }, format, widthFor(terminal));
   if (format !== "plain") return await formatData({ data: { content: result.content } }, format);
-  const parts = result.content.map((block) => ({ text: textOf(block), block }));
-  // Pictures and sound are no text, so they are only told of.
+  const parts = withoutFiles(result.content, out).map((block) => ({ text: textOf(block), block }));
+  // Images and sounds are named on stderr, with their type and size.
   if (!isQuiet)
     for (const { text, block } of parts) if (text === undefined) terminal.say(`  ${clean(describeBlock(block))}\n`);
   return parts.map(({ text }) => (text === undefined ? "" : text.endsWith("\n") ? text : `${text}\n`)).join("");
@@ -91,18 +106,27 @@ function errorText(result: ToolResult, envelope: Envelope | undefined): string {
   return text === "" ? "The tool said no, and not why." : text;
 }
 
+/** Where a command threw: the last line of an error's details, which Meanwhile sends to the local user only. */
+function placeIn(envelope: Envelope | undefined): string | undefined {
+  const details = envelope?.messages.findLast(({ type }) => type === "error")?.details;
+  return typeof details === "string" ? /\nat (\S+:\d+:\d+)$/.exec(details)?.[1] : undefined;
+}
+
 type Block = ToolResult["content"][number];
 
-function textOf(block: Block): string | undefined {
+/** The text of a content block. Undefined for other kinds, and for what is no content block. */
+function textOf(given: Block | null): string | undefined {
+  const block: Partial<Block> = given ?? {};
   const resource = (block.resource ?? {}) as { readonly text?: unknown };
   const text = block.type === "text" ? block.text : block.type === "resource" ? resource.text : undefined;
   return typeof text === "string" ? text : undefined;
 }
 
-function describeBlock(block: Block): string {
-  const { type, data, mimeType, resource, uri, name } = block;
+function describeBlock(given: Block | null): string {
+  const { type, data, mimeType, resource, uri, name }: Partial<Block> = given ?? {};
+  if (typeof type !== "string") return `[${String(JSON.stringify(given)).slice(0, 60)} is no content block]`;
   const kind = typeof mimeType === "string" ? mimeType : type;
-  if (typeof data === "string") return `[${kind}, ${Buffer.byteLength(data, "base64")} bytes; --json prints it]`;
+  if (typeof data === "string") return `[${kind}, ${Buffer.byteLength(data, "base64")} bytes; --out <file> writes it]`;
   const address = uri ?? (resource as { readonly uri?: unknown } | undefined)?.uri;
   if (typeof address === "string")
     return typeof name === "string" ? `[${name}: ${address}]` : `[${address}; --json prints it]`;

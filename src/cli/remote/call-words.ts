@@ -1,7 +1,9 @@
 import type { CallOptions } from "../../client/client.ts";
 import { UsageError } from "../../errors.ts";
 import { thisProgram } from "../../program/program.ts";
+import { refuseExclusive } from "../exclusive-flags.ts";
 import { readInputFile } from "../run-in-terminal.ts";
+import { type OutFile, readOut } from "../screens/result-files.ts";
 import { clean } from "../terminal.ts";
 import type { TypedVerb } from "../verb.ts";
 import { readJsonArguments } from "./call-arguments.ts";
@@ -9,7 +11,7 @@ import type { ResultOptions } from "./call-result.ts";
 import { type Reach, toReach } from "./connect-target.ts";
 import { describeTarget, quoteWord, readTarget, type ServerTarget, toCommand } from "./server-target.ts";
 
-/** What the words of `meanwhile call` mean. */
+/** The parsed arguments of `meanwhile call`. */
 export interface TypedCall {
   readonly reach: Reach;
   readonly tool: string;
@@ -17,12 +19,14 @@ export interface TypedCall {
   readonly given: Readonly<Record<string, unknown>>;
   readonly format: ResultOptions["format"];
   readonly isQuiet: boolean;
+  /** The file for images and files of the result. */
+  readonly out: OutFile | undefined;
   readonly asTask: "follow" | "detach" | undefined;
   readonly timeoutMs: number | undefined;
   readonly options: Omit<CallOptions, "detach" | "timeoutMs">;
 }
 
-/** Everything that can be wrong with the words is wrong before a server is started or asked. */
+/** Parses the arguments. Throws a UsageError for each mistake before a server is started or connected. */
 export async function readCall(typed: TypedVerb): Promise<TypedCall> {
   const { options, operands, server, terminal } = typed;
   const { target, tool, pairs } = readOperands(operands, server);
@@ -30,12 +34,10 @@ export async function readCall(typed: TypedVerb): Promise<TypedCall> {
   if (wrong !== undefined) throw new UsageError(`"${clean(wrong)}" is no argument; write it as key=value.`);
   if (options.detach === true && options.wait === true)
     throw new UsageError("--detach and --wait exclude each other; --detach leaves at once.");
-  if (options.detach === true && options.async === true)
-    throw new UsageError("--detach and --async exclude each other; --async stays and follows the task.");
-  if (options.json === true && options.yaml === true) throw new UsageError("--json and --yaml exclude each other.");
   const ttlMs = readWhole(options.taskTtl, "--task-ttl");
   const pollIntervalMs = readWhole(options.pollInterval, "--poll-interval");
   const timeoutMs = readSeconds(options.timeout);
+  refuseExclusive(options);
   const key = options.idempotencyKey as string | undefined;
   if (key === "") throw new UsageError("--idempotency-key is empty; give any text that names this one run.");
   const reach = toReach({ ...typed, target });
@@ -47,6 +49,7 @@ export async function readCall(typed: TypedVerb): Promise<TypedCall> {
     given: { ...file, ...(typeof options.args === "string" && readJsonArguments(options.args)) },
     format: options.json === true ? "json" : options.yaml === true ? "yaml" : "plain",
     isQuiet: options.quiet === true,
+    out: readOut(options.out, terminal, options.quiet === true),
     timeoutMs,
     asTask: options.detach === true ? "detach" : options.async === true ? "follow" : undefined,
     options: {

@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from "node:util";
 import type { Client, Target as ClientTarget } from "../../client/client.ts";
 import { ConnectionError } from "../../client/client-errors.ts";
 import { systemClock } from "../../clock.ts";
@@ -15,6 +16,7 @@ import {
 import { thisProgram } from "../../program/program.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import { executable, flagWords } from "../../project/project.ts";
+import { failureLine } from "../../wire/failure-line.ts";
 import type { ProcessContext } from "../process-context.ts";
 import { clean, cleanLines, StageView, type Terminal } from "../terminal.ts";
 import type { TypedVerb } from "../verb.ts";
@@ -182,18 +184,22 @@ async function showConnecting<T>(opening: Promise<T>, { terminal, reach, isQuiet
 const momentMs = 500;
 const maxLastWords = 2_000;
 
-/** A server that did not get as far as to answer may have said why. */
+const shownLines = 10;
+
+/**
+ * Adds what the server printed before it answered anything: the last 10 lines, without the line that the sentence has
+ * already.
+ */
 function withLastWords(error: CommandError, printed: string): CommandError {
   const { lastWords } = error.cause instanceof ConnectionError ? error.cause : {};
-  const lines = cleanLines(lastWords ?? printed)
+  const lines = cleanLines(stripVTControlCharacters(lastWords ?? printed))
     .split("\n")
-    .filter((line) => line.trim() !== "")
-    // The last one is in the sentence already.
-    .slice(-10, lastWords === undefined ? undefined : -1);
-  if (lines.length === 0) return error;
-  return new CommandError(`${error.message}\n  It printed before:\n${lines.map((line) => `  | ${line}`).join("\n")}`, {
-    cause: error,
-  });
+    .filter((line) => line.trim() !== "");
+  const told = lastWords === undefined ? -1 : lines.findLastIndex((line) => line.trim() === failureLine(lastWords));
+  const others = lines.filter((_, at) => at !== told).slice(-shownLines);
+  if (others.length === 0) return error;
+  const text = others.map((line) => `  | ${line}`).join("\n");
+  return new CommandError(`${error.message}\n  It also printed:\n${text}`, { cause: error });
 }
 
 function toClientTarget({ target, headers, tokenVariable, flags, context }: Reach): ClientTarget {

@@ -2,10 +2,13 @@ import type { Client, TaskHandle, TaskState, TaskStatus } from "../../client/cli
 import { formatDuration, systemClock, toTimestamp } from "../../clock.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { leftAlone } from "../follow-work.ts";
-import { readAnswer, readStatuses, verbOf } from "../own/read-answer.ts";
+import { readAnswer, readDecline, readStatuses, verbOf } from "../own/read-answer.ts";
+import { printError } from "../screens/json-error.ts";
 import { toColumns, widthFor } from "../screens/layout.ts";
 import { sayStillOpen } from "../screens/open-question.ts";
 import { formatData, type OutputFormat } from "../screens/output.ts";
+import { type OutFile, readOut } from "../screens/result-files.ts";
+import { shownId } from "../screens/task-id.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import type { TypedVerb } from "../verb.ts";
 import { printToolResult } from "./call-result.ts";
@@ -65,18 +68,23 @@ async function list({ client, terminal, options, reach }: Context): Promise<Exit
   if (options.json === true)
     terminal.print(`${JSON.stringify({ tasks: tasks.map(describeState), nextCursor: page.nextCursor }, null, 2)}\n`);
   else if (tasks.length === 0) terminal.print(options.live === true ? "Nothing runs.\n" : "No tasks.\n");
-  else terminal.print(stateTable(tasks, widthFor(terminal)));
+  else terminal.print(stateTable(tasks, terminal));
   if (page.nextCursor !== undefined && options.json !== true)
     terminal.say(`  More: ${taskWords(`list --cursor ${quoteWord(clean(page.nextCursor))}`, reach)}\n`);
   return Exit.Ok;
 }
 
-function stateTable(tasks: readonly TaskState[], width: number): string {
+function stateTable(tasks: readonly TaskState[], terminal: Terminal): string {
   const now = systemClock.now();
   const ageOf = ({ createdAt }: TaskState) =>
     createdAt === undefined ? "-" : formatDuration(Math.max(0, now - createdAt)).replace(/\.\d s/, " s");
-  const rows = tasks.map((task) => [clean(task.taskId), task.status, ageOf(task), clean(task.statusMessage ?? "")]);
-  return toColumns([["Task", "Status", "Age", "Latest"], ...rows], width);
+  const rows = tasks.map((task) => [
+    clean(shownId(task.taskId, terminal.isDataShown)),
+    task.status,
+    ageOf(task),
+    clean(task.statusMessage ?? ""),
+  ]);
+  return toColumns([["Task", "Status", "Age", "Latest"], ...rows], widthFor(terminal));
 }
 
 async function show(context: Context): Promise<ExitCode> {
@@ -92,11 +100,13 @@ async function show(context: Context): Promise<ExitCode> {
 }
 
 async function result(context: Context): Promise<ExitCode> {
-  const { options } = context;
+  const { options, terminal } = context;
+  const out = readOut(options.out, terminal);
   const { handle, state } = await find(context);
   if (!isEnded(state) && options.wait !== true)
     throw new CommandError(`It has not ended yet (${state.status}); --wait waits for it.`);
-  return await printEnd(context, { handle, state, isQuiet: true, format: options.json === true ? "json" : "plain" });
+  const format = options.json === true ? "json" : "plain";
+  return await printEnd(context, { handle, state, isQuiet: true, format, out });
 }
 
 async function watch(context: Context): Promise<ExitCode> {
@@ -107,14 +117,15 @@ async function watch(context: Context): Promise<ExitCode> {
 interface Followed extends Found {
   readonly isQuiet: boolean;
   readonly format: OutputFormat;
+  readonly out?: OutFile | undefined;
   readonly isWatched?: boolean;
 }
 
 async function printEnd(
   { terminal, reach, lendInterrupts }: Context,
-  { handle, state, isQuiet, format, isWatched = false }: Followed,
+  { handle, state, isQuiet, format, out, isWatched = false }: Followed,
 ): Promise<ExitCode> {
-  if (state.status === "cancelled") return printCancelled(state, terminal);
+  if (state.status === "cancelled") return await printCancelled(state, { terminal, format });
   const remote = {
     terminal,
     isQuiet,
@@ -128,11 +139,15 @@ async function printEnd(
   // Who watches a task is told how to come back to it; who waits for its result just leaves.
   const given = isWatched ? await lendInterrupts(wait) : await wait();
   if (given === leftAlone) return Exit.Ok;
-  return await printToolResult(given, { terminal, isQuiet, format, name: `Task ${state.taskId}` });
+  return await printToolResult(given, { terminal, isQuiet, format, out, name: `Task ${state.taskId}` });
 }
 
-function printCancelled({ statusMessage }: TaskState, terminal: Terminal): ExitCode {
-  terminal.say(`${terminal.colors.red("✗")} ${clean(statusMessage ?? "It was cancelled.")}\n`);
+async function printCancelled(
+  { statusMessage: message = "It was cancelled." }: TaskState,
+  { terminal, format }: { terminal: Terminal; format: OutputFormat },
+): Promise<ExitCode> {
+  terminal.say(`${terminal.colors.red("✗")} ${clean(message)}\n`);
+  await printError({ message, exitCode: Exit.Cancelled }, { terminal, format });
   return Exit.Cancelled;
 }
 
@@ -149,10 +164,9 @@ async function answer(context: Context): Promise<ExitCode> {
   const { handle, state } = await find(context);
   const [question] = isEnded(state) ? [] : (state.questions ?? []);
   if (question === undefined) throw new CommandError("It asks nothing right now.");
+  const words = operands.slice(1);
   const given =
-    options.decline === true
-      ? { action: "decline" as const }
-      : await readAnswer({ ...question, isConfirmation: false }, operands.slice(1), terminal);
+    readDecline(options, words) ?? (await readAnswer({ ...question, isConfirmation: false }, words, terminal));
   if (given.action === "cancel") {
     const answerWith = answerWords(state.taskId, [], context.reach);
     sayStillOpen(context, { until: question.until, answerWords: answerWith });
@@ -176,11 +190,26 @@ async function find({ client, operands }: Context): Promise<Found> {
 
 async function completeId(client: Client, wanted: string): Promise<string> {
   if (wanted.length >= 36 || !/^[0-9a-f-]{4,}$/.test(wanted)) return wanted;
-  const listed = await client.listTasks().catch(() => undefined);
-  const fits = (listed?.tasks ?? []).map(({ taskId }) => taskId).filter((taskId) => taskId.startsWith(wanted));
+  const fits = await idsFrom(client, wanted).catch((): string[] => []);
   if (fits.includes(wanted)) return wanted;
   if (fits.length > 1) throw new UsageError(`${fits.length} tasks begin with ${wanted}; type more of the id.`);
   return fits[0] ?? wanted;
+}
+
+/** A server decides how long its pages are, and may have very many. */
+const maxPages = 100;
+
+/** The IDs that begin like this, of all tasks that the server lists. */
+async function idsFrom(client: Client, start: string): Promise<string[]> {
+  const found: string[] = [];
+  let cursor: string | undefined;
+  for (let pages = 0; pages < maxPages; pages++) {
+    const page = await client.listTasks(cursor === undefined ? {} : { cursor });
+    found.push(...page.tasks.map(({ taskId }) => taskId).filter((taskId) => taskId.startsWith(start)));
+    cursor = page.nextCursor;
+    if (cursor === undefined) break;
+  }
+  return found;
 }
 
 function isEnded({ status }: { readonly status: TaskStatus }): boolean {

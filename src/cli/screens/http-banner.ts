@@ -5,14 +5,16 @@ import type { Terminal } from "../terminal.ts";
 
 export interface BannerFacts {
   readonly url: string;
-  /** What hosts are to call the server. */
+  /** The socket file that the server listens on. Undefined for a port. */
+  readonly socket?: string | undefined;
+  /** The name of the server in a host's settings. */
   readonly name: string;
   readonly version: string;
   readonly entries: readonly CatalogEntry[];
-  /** The servers of others that it stands in front of, and has nothing else than. */
+  /** The names of the upstreams of `wrap`. Undefined for a project. */
   readonly wrapped?: readonly string[] | undefined;
   readonly home: string;
-  /** What is typed to start it again: in a clone, where npm has started it, that is not its name alone. */
+  /** The words that start this program: `npx <package>` where npm has started it. */
   readonly program: string;
   readonly tokenFile: string;
   readonly token: string;
@@ -20,18 +22,22 @@ export interface BannerFacts {
 }
 
 /**
- * What a client needs, ready to paste. The token itself is shown to a person at a terminal alone: what is no terminal
- * may be a log, and the command line of a program is seen by everybody on the machine, so the shell's line takes it
- * from its file and hands it on by a pipe.
+ * The text that `serve --http` prints: what a client needs, ready to paste. Contains the token only on a terminal,
+ * because other output may be a log. The example for a shell reads the token from its file, because all users of the
+ * machine see the arguments of a process.
  */
 export function httpBanner(facts: BannerFacts, terminal: Terminal): string {
   const { bold, cyan, dim } = terminal.colors;
-  const { url } = facts;
+  const { url, socket } = facts;
   const token = terminal.isLive ? facts.token : "<token>";
+  const entry = "In a host that takes an address, as an entry of its MCP settings:";
   const blocks = [
-    `${bold(thisProgram.title)} ${facts.version} ${toWork(facts)} at ${cyan(url)}`,
+    `${bold(thisProgram.title)} ${facts.version} ${toWork(facts)} ${socket === undefined ? "at" : "on the socket"} ${cyan(socket ?? url)}`,
+    ...(socket === undefined
+      ? []
+      : ["  Only you can connect. Hosts take no sockets; your own programs and proxies do."]),
     paragraph(toDoor(facts), [`Authorization: Bearer ${token}`], terminal),
-    paragraph("In a host that takes an address, as an entry of its MCP settings:", toEntry(facts, token), terminal),
+    ...(socket === undefined ? [paragraph(entry, toEntry(facts, token), terminal)] : []),
     ...(terminal.isLive
       ? []
       : [`  <token> is what lies in ${quoteWord(facts.tokenFile)}; ${facts.program} token prints it.`]),
@@ -45,7 +51,7 @@ function paragraph(title: string, lines: readonly string[], { colors }: Terminal
   return [`  ${colors.dim(title)}`, "", ...lines.map((line) => `    ${line}`)].join("\n");
 }
 
-/** What others' servers have may not be known yet. */
+/** The number of commands, or for `wrap` the names of the upstreams, whose tools may not be known yet. */
 function toWork({ entries, wrapped }: BannerFacts): string {
   if (wrapped !== undefined) return `stands in front of ${wrapped.join(", ")}`;
   return `serves ${entries.length} command${entries.length === 1 ? "" : "s"}`;
@@ -63,10 +69,10 @@ function toEntry({ name, url }: BannerFacts, token: string): string[] {
   return JSON.stringify({ mcpServers: { [name]: server } }, undefined, 2).split("\n");
 }
 
-function toTry({ entries, url, tokenFile, program, wrapped }: BannerFacts): [string, string[]] {
+function toTry({ entries, url, socket, tokenFile, program, wrapped }: BannerFacts): [string, string[]] {
   if (entries.length === 0 && thisProgram.authors === undefined && wrapped === undefined)
     return ["A first command:", [`${program} new hello/world`]];
-  // What others call their tools is not for a shell.
+  // Names of an upstream's tools are not put into a command for a shell.
   const harmless = (wrapped === undefined ? entries : []).find(
     ({ toolName, command }) =>
       /^[\w-]+$/.test(toolName) &&
@@ -84,7 +90,7 @@ function toTry({ entries, url, tokenFile, program, wrapped }: BannerFacts): [str
     "From a shell:",
     [
       `sed 's/^/Authorization: Bearer /' ${quoteWord(tokenFile)} |`,
-      `  curl -sS ${url} -H @- \\`,
+      `  curl -sS ${socket === undefined ? "" : `--unix-socket ${quoteWord(socket)} `}${url} -H @- \\`,
       "    -H 'Content-Type: application/json' \\",
       "    -H 'Accept: application/json, text/event-stream' \\",
       ...request,

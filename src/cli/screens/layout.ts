@@ -13,7 +13,7 @@ export function printHelp(text: string, terminal: Terminal): void {
 }
 
 /** The least room for words beside something else; with less they go below it. */
-const leastRoom = 24;
+export const leastRoom = 24;
 
 /**
  * Help that fits a width: what explains a word stays in its column, and a line for the shell goes on behind a

@@ -3,16 +3,14 @@ import type { JsonObject } from "../../command/foreign.ts";
 
 export type OutputFormat = "plain" | "json" | "yaml";
 
-/**
- * The data a command made, as text for stdout; with a width, long texts go on in the next line, broken between words.
- */
+/** The data of a result as text for stdout. With a width, long texts are broken between words. */
 export async function formatData(
   result: { data: unknown; content?: readonly ContentBlock[]; foreign?: JsonObject },
   format: OutputFormat,
   width = Number.POSITIVE_INFINITY,
 ): Promise<string> {
   if (result.foreign !== undefined) return await formatForeign(result.foreign, format, width);
-  // As JSON has it, so that every form shows the same: a date is a text, what has no JSON is gone.
+  // Through JSON first, so that all formats show the same: dates are texts, and functions are left out.
   const value: unknown = JSON.parse(
     JSON.stringify(result.content === undefined ? result.data : { content: result.content }) ?? "null",
   );
@@ -25,7 +23,7 @@ export async function formatData(
   return stringify(value, { lineWidth: Number.isFinite(width) ? width : 0 });
 }
 
-/** What somebody else's tool says, for a person; for a program its whole result. */
+/** The result of an upstream's tool: its data or content for a person, all of it as JSON or YAML. */
 async function formatForeign(result: JsonObject, format: OutputFormat, width: number): Promise<string> {
   const { structuredContent, content } = result;
   if (format !== "plain") return await formatData({ data: result }, format, width);
@@ -33,7 +31,7 @@ async function formatForeign(result: JsonObject, format: OutputFormat, width: nu
   return (Array.isArray(content) ? content : []).map((block) => `${describeAny(block)}\n`).join("");
 }
 
-/** A block that nobody has checked. */
+/** Describes a block of an upstream's tool, which may be malformed. */
 function describeAny(block: unknown): string {
   return contentProblem([block]) === undefined ? describeBlock(block as ContentBlock) : "[--json prints it]";
 }
@@ -48,7 +46,7 @@ function describeBlock(block: ContentBlock): string {
       return block.text;
     case "image":
     case "audio":
-      return `[${block.mimeType}, ${Buffer.byteLength(block.data, "base64")} bytes; --json prints it]`;
+      return `[${block.mimeType}, ${Buffer.byteLength(block.data, "base64")} bytes; --out <file> writes it]`;
     case "resource":
       return "text" in block.resource ? block.resource.text : `[${block.resource.uri}; --json prints it]`;
     case "resource_link":

@@ -6,19 +6,34 @@ import { isTerminal, type Task, type TaskOutcome } from "../../task/task.ts";
 import type { TokenProgress } from "../../task/token-progress.ts";
 import { clean } from "../terminal.ts";
 import { toColumns } from "./layout.ts";
+import { shownId } from "./task-id.ts";
 
-export function taskTable(tasks: readonly Task[], now: number, width?: number): string {
-  const rows = tasks.map((task) => [task.taskId, task.command, task.status, ageOf(task, now), newsOf(task, now)]);
+interface TableOptions {
+  /** How wide the table may be. Default: as wide as it needs. */
+  readonly width?: number;
+  /** Shows IDs with eight characters. Default false. */
+  readonly hasShortIds?: boolean;
+}
+
+export function taskTable(
+  tasks: readonly Task[],
+  now: number,
+  { width, hasShortIds = false }: TableOptions = {},
+): string {
+  const rows = tasks.map((task) => [
+    shownId(task.taskId, hasShortIds),
+    task.command,
+    task.status,
+    ageOf(task, now),
+    newsOf(task, now),
+  ]);
   return toColumns([["Task", "Command", "Status", "Age", "Latest"], ...rows], width);
 }
 
-/**
- * A line for each task, for a view that is drawn again and again: what does not fit is left out from the end, word by
- * word.
- */
+/** One line for each task, for a view that is redrawn in place. A line that does not fit is cut between words. */
 export function taskLines(tasks: readonly Task[], now: number, width: number): string {
   const rows = tasks.map((task) => [
-    task.taskId.slice(0, 8),
+    shownId(task.taskId, true),
     task.status,
     ageOf(task, now),
     [task.command, newsOf(task, now)].filter(Boolean).join("  "),
@@ -29,10 +44,14 @@ export function taskLines(tasks: readonly Task[], now: number, width: number): s
     .join("\n");
 }
 
-/** What runs now, with the progress token its client follows it by. */
-export function liveTable(tasks: readonly Task[], now: number, width?: number): string {
+/** The live tasks and calls, with the progress tokens of their clients. */
+export function liveTable(
+  tasks: readonly Task[],
+  now: number,
+  { width, hasShortIds = false }: TableOptions = {},
+): string {
   const rows = tasks.map((task) => [
-    task.taskId,
+    shownId(task.taskId, hasShortIds),
     task.command,
     task.isCall ? "answering" : task.status,
     ageOf(task, now),
@@ -42,7 +61,7 @@ export function liveTable(tasks: readonly Task[], now: number, width?: number): 
   return toColumns([["Task", "Command", "Status", "Age", "Token", "Latest"], ...rows], width);
 }
 
-/** The calls that clients follow by a token. */
+/** The calls with a progress token. */
 export function tokenTable(all: readonly TokenProgress[]): string {
   const rows = all.map(({ token, tool, status, percentage, message }) => [
     clean(String(token)),
@@ -65,7 +84,7 @@ export function statsTable(stats: readonly CommandStats[], width?: number): stri
   return toColumns([["Command", "Runs", "p50", "p95", "p99", ...(hasBlocks ? ["Blocked"] : [])], ...rows], width);
 }
 
-/** What to do about commands that block the event loop; empty where none does. */
+/** The cure for commands that block the event loop; empty where none does. */
 export function blockedHint(stats: readonly CommandStats[]): string {
   const names = stats.flatMap(({ command, blockedRuns }) => (blockedRuns === undefined ? [] : [command]));
   if (names.length === 0) return "";
@@ -76,15 +95,15 @@ function ageOf(task: Task, now: number): string {
   return formatDuration(Math.max(0, now - task.createdAt)).replace(/\.\d s/, " s");
 }
 
-/** The newest thing to say about a task, fit for a terminal. */
+/** The present status line of a task, without control characters. */
 function newsOf(task: Task, now: number): string {
   return clean(statusLine(task, now));
 }
 
-/** Everything about a task that its caller may know, as data. */
+/** All that a caller may know of a task, as data for `tasks show` and `--json`. */
 export function describeTask(task: Task): Record<string, unknown> {
   const at = (ms: number | undefined) => (ms === undefined ? undefined : toTimestamp(ms));
-  // A store lists ended tasks without their outcomes.
+  // Lists of a store have no outcomes of ended tasks.
   const { outcome } = task as { readonly outcome?: TaskOutcome };
   return {
     taskId: task.taskId,
@@ -106,9 +125,10 @@ export function describeTask(task: Task): Record<string, unknown> {
             answer: answer?.action,
             answerUntil: answer === undefined && until !== undefined ? at(until) : undefined,
           })),
-    attempts: outcome?.attempts ?? task.attempts,
+    // An attempt whose worker died has begun as well; the store counts it apart.
+    attempts: (outcome?.attempts ?? task.attempts) + task.crashes,
     crashes: task.crashes,
-    eventLoopBlocked: describeBlock(outcome?.blockedMs),
+    eventLoopBlocked: describeBlock(outcome),
     ...(!isTerminal(task) && task.lease !== undefined && { worker: describeWorker(task.lease.worker) }),
     createdAt: at(task.createdAt),
     startedAt: at(task.startedAt),
@@ -117,8 +137,15 @@ export function describeTask(task: Task): Record<string, unknown> {
   };
 }
 
-function describeBlock(ms: number | undefined): string | undefined {
-  return ms === undefined ? undefined : `for ${formatDuration(ms)}; isolation: "process" in its command prevents that`;
+/** How long a run blocked the event loop, and which host its answer came too late for. */
+function describeBlock(outcome: TaskOutcome | undefined): string | undefined {
+  if (outcome?.blockedMs === undefined) return undefined;
+  const { blockedMs, lateFor } = outcome;
+  const late =
+    lateFor === undefined
+      ? ""
+      : `, so its answer came too late: ${clean(lateFor.host)} waits ${formatDuration(lateFor.limitMs)}`;
+  return `for ${formatDuration(blockedMs)}${late}; isolation: "process" in its command prevents that`;
 }
 
 const secretNames =
@@ -127,8 +154,8 @@ const headerNames = /headers$/i;
 const blank = "•••";
 
 /**
- * What somebody may look at over a shoulder, or paste into an issue: texts that are named as secrets are, and all
- * headers, are blanked.
+ * Replaces values that may be secrets, in what is shown on a screen or pasted into an issue: fields with names such as
+ * `token` or `password`, and all headers.
  */
 export function withoutSecrets(value: unknown, isHeader = false): unknown {
   if (Array.isArray(value)) return value.map((item) => withoutSecrets(item));
@@ -141,7 +168,7 @@ export function withoutSecrets(value: unknown, isHeader = false): unknown {
   );
 }
 
-/** The process that runs a task, from its name. */
+/** Host and process ID of a worker, which are parts of its name. */
 function describeWorker(worker: string): { host: string; pid: number } {
   const [host = "", , pid] = worker.split("|");
   return { host, pid: Number(pid) };

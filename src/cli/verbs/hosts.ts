@@ -65,7 +65,7 @@ async function list({ terminal, flags, options, context: { cwd, env } }: TypedVe
 async function forget({ terminal, flags, operands, context: { cwd, env } }: TypedVerb) {
   const { settings } = readSettings({ cwd, env, flags });
   const name = (operands[0] ?? "").trim();
-  const removed = openLearned(settings).forget(name);
+  const removed = await openLearned(settings).forget(name);
   if (removed.length === 0)
     throw new CommandError(
       `Nothing was learned about ${JSON.stringify(name)} in this project; \`${thisProgram.name} hosts\` lists what was.`,

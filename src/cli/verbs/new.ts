@@ -38,7 +38,7 @@ export const verb: Verb = {
 
 /** What is installed in the project alone is found by npx, and by no shell. */
 function typedHere(cwd: string): string {
-  const isProjects = packageFolder.startsWith(path.join(cwd, "node_modules", path.sep));
+  const isProjects = packageFolder().startsWith(path.join(cwd, "node_modules", path.sep));
   return isProjects ? `npx --no ${thisProgram.name}` : thisProgram.name;
 }
 

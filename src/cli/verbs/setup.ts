@@ -8,7 +8,10 @@ const hostNames = hosts.map(({ id }) => id);
 
 /** An author's program stands in front of nobody's servers. */
 const wrapFlags = [
-  flag("--wrap", "put servers that the hosts have already behind this one: those named, those of a host, or --all"),
+  flag(
+    "--wrap",
+    "put servers that the hosts have already behind this one: those named, those of a host or file, or --all; a project's file that git tracks only when it is named",
+  ),
   flag("--unwrap", "bring entries back as they were before --wrap"),
 ];
 
@@ -33,7 +36,11 @@ export const verb: Verb = {
     ];
   },
   operands: [
-    operand("[hosts...]", choices(...hostNames), `${hostNames.join(", ")}; with --wrap also names of entries`),
+    operand(
+      "[hosts...]",
+      choices(...hostNames),
+      `${hostNames.join(", ")}; with --wrap also names of entries, and a project's .mcp.json`,
+    ),
   ],
   async run(typed) {
     if (typed.options.wrap === true || typed.options.unwrap === true) {

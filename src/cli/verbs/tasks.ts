@@ -1,7 +1,7 @@
 import { UsageError } from "../../errors.ts";
 import { liveStatuses, type TaskStatus } from "../../task/task.ts";
 import { commaList, flag, nothing, type Operand, operand, toOffer, unknown } from "../completion/grammar.ts";
-import { jsonFlag, reachFlags, targets } from "../flags.ts";
+import { jsonFlag, outFlag, reachFlags, targets } from "../flags.ts";
 import { isGiven, type Verb, type VerbGroup } from "../verb.ts";
 
 type TaskVerb = keyof typeof import("../own/own-tasks.ts").subverbs;
@@ -49,7 +49,10 @@ export const verb: VerbGroup = {
         flag("--status <status>", "only these, separated by commas", {
           values: commaList(...liveStatuses, "completed", "failed", "cancelled"),
         }),
-        flag("--project <project>", "only those of this project, named as in `tasks show`; . is this folder's"),
+        flag(
+          "--project <project>",
+          "only those of this project: its folder, or its name as in `tasks show`; . is this folder",
+        ),
         flag("--limit <number>", "how many (1–100)"),
         flag("--cursor <cursor>", "where the last page ended"),
         jsonFlag,
@@ -65,9 +68,9 @@ export const verb: VerbGroup = {
       run: run("show"),
     },
     result: {
-      line: "result <task> [--wait] [--json]",
+      line: "result <task> [--wait] [--json] [--out file]",
       description: "what a task gave",
-      flags: [flag("--wait", "wait for the end"), jsonFlag, ...reach],
+      flags: [flag("--wait", "wait for the end"), jsonFlag, outFlag, ...reach],
       operands: [task("<task>", byId)],
       run: run("result"),
     },

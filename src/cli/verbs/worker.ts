@@ -3,8 +3,6 @@ import { flag } from "../completion/grammar.ts";
 import { projectFlags } from "../flags.ts";
 import { toProjectFlags, type Verb } from "../verb.ts";
 
-const maxConcurrency = 1_000;
-
 export const verb: Verb = {
   description:
     "Run the tasks of this project, and nothing else: as many workers as you like, on as many machines as share its store",
@@ -14,7 +12,8 @@ export const verb: Verb = {
   async run(typed) {
     const { concurrency } = typed.options;
     const places = concurrency === undefined ? undefined : Number(concurrency);
-    if (places !== undefined && !(Number.isInteger(places) && places >= 1 && places <= maxConcurrency))
+    const { isConcurrency, maxConcurrency } = await import("../../task/limits.ts");
+    if (places !== undefined && !isConcurrency(places))
       throw new UsageError(
         `--concurrency must be a whole number from 1 to ${maxConcurrency}, not ${String(concurrency)}.`,
       );

@@ -2,6 +2,7 @@ import path from "node:path";
 import { CommandError, UsageError } from "../../errors.ts";
 import { headerVariable, readWrapVariables, urlVariable } from "../../project/wrap-variables.ts";
 import { prefixes, shares, toWrap, transports, type WrapSaid } from "../../project/wrap-words.ts";
+import type { ReadServers } from "../../setup/servers-file.ts";
 import { system } from "../../system/system.ts";
 import { choices, files, flag } from "../completion/grammar.ts";
 import { serveFlags, serveWith } from "../entries/serve-with.ts";
@@ -50,7 +51,9 @@ on, each 'Name: value'.
         "wrap serves nothing but the server that it wraps: leave out --commands and --bundled, or name it in `upstreams` of a config.",
       );
     const said: WrapSaid = { ...options, server, variables: readWrapVariables(context.env) };
-    const wrap = toWrap(said, context.cwd, await readFrom(options.from as string | undefined, typed));
+    const { servers, skipped = [] } = await readFrom(options.from as string | undefined, typed);
+    const leftOut = Object.fromEntries(skipped.map(({ name, why }) => [name, why]));
+    const wrap = { ...toWrap(said, context.cwd, servers), ...(skipped.length > 0 && { leftOut }) };
     if (options.login === true) {
       const { signInToUpstreams } = await import("../daemons/sign-in-upstreams.ts");
       const { openHome } = await import("../../paths.ts");
@@ -60,12 +63,12 @@ on, each 'Name: value'.
   },
 };
 
-async function readFrom(file: string | undefined, { terminal, context }: TypedVerb) {
-  if (file === undefined) return undefined;
+async function readFrom(file: string | undefined, { terminal, context }: TypedVerb): Promise<Partial<ReadServers>> {
+  if (file === undefined) return {};
   const { readServers } = await import("../../setup/servers-file.ts");
   const refusal = system.refusalOfProjectFile(path.resolve(context.cwd, file));
   if (refusal !== undefined) throw new CommandError(refusal);
-  const { servers, skipped } = readServers(file);
-  for (const { name, why } of skipped) terminal.say(`! ${name} of ${file} is left out: ${why}\n`);
-  return servers;
+  const read = readServers(file);
+  for (const { name, why } of read.skipped) terminal.say(`! ${name} of ${file} is left out: ${why}\n`);
+  return read;
 }

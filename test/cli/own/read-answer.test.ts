@@ -36,3 +36,17 @@ test("a form of somebody else's is answered by its fields, and what is none has 
     expect(schema).toEqual({ type: "object", properties: {} });
   }
 });
+
+test.each([
+  ["yes", true],
+  ["Yes", true],
+  ["true", true],
+  ["no", false],
+  ["false", false],
+  ["maybe", "maybe"],
+])("a boolean field takes yes and no, as in the form: %s", async (word, send) => {
+  const { terminal } = openTerminalHere();
+  const schema = { type: "object", properties: { send: { type: "boolean" } } };
+  const question = { message: "Send it?", isConfirmation: false, schema };
+  expect(await readAnswer(question, [`send=${word}`], terminal)).toEqual({ action: "accept", content: { send } });
+});

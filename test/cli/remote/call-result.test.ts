@@ -74,23 +74,41 @@ describe("what a tool gave", () => {
     const { printed, said } = await print({ content });
     expect(printed).toBe("a picture:\ninside\n");
     expect(said.split("\n").slice(1, -1)).toEqual([
-      "  [image/png, 3 bytes; --json prints it]",
+      "  [image/png, 3 bytes; --out <file> writes it]",
       "  [file:///b; --json prints it]",
       "  [the [31m page: https://c]",
       "  [hologram; --json prints it]",
     ]);
   });
 
-  test("an error goes to stderr alone, with exit code 1", async () => {
+  test("a program gets an error on stdout too, with the tool's own result", async () => {
+    const content = text("first\n\x1b[31msecond");
+    const { code, printed, said } = await print({ content, isError: true }, { format: "json" });
+    expect({ code, said }).toEqual({ code: 1, said: "✗ first\n [31msecond\n" });
+    expect(JSON.parse(printed)).toEqual({ content, error: { message: "first\n\x1b[31msecond", exitCode: 1 } });
+    const refused = envelope(false, { free: 0 }, ["error", "No disk"]);
+    const shown = JSON.parse((await print(refused, { format: "json" })).printed) as object;
+    expect(shown).toEqual({
+      structuredContent: refused.structuredContent,
+      error: { message: "No disk", exitCode: 1 },
+    });
+  });
+
+  test("an error of one of our own servers has the line of the command, where the server tells it", async () => {
+    const message = { type: "error", text: "boom", timestamp: "", details: "Error: boom\nat commands/a/b.ts:4:9" };
+    const structuredContent = { success: false, data: {}, messages: [message] };
+    const result = { content: [], isError: true, structuredContent };
+    expect(await print(result)).toEqual({ code: 1, printed: "", said: "✗ boom\n  at commands/a/b.ts:4:9\n" });
+    expect(JSON.parse((await print(result, { format: "json" })).printed)).toMatchObject({
+      error: { message: "boom", at: "commands/a/b.ts:4:9" },
+    });
+  });
+
+  test("an error goes to stderr alone for a person, with exit code 1", async () => {
     expect(await print(envelope(false, {}, ["error", "No disk"]))).toEqual({
       code: 1,
       printed: "",
       said: "✗ No disk\n",
-    });
-    expect(await print({ content: text("first\n\x1b[31msecond"), isError: true }, { format: "json" })).toEqual({
-      code: 1,
-      printed: "",
-      said: "✗ first\n [31msecond\n",
     });
     expect(await print({ content: [], isError: true })).toEqual({
       code: 1,

@@ -38,7 +38,7 @@ describe("words that are wrong are refused in one sentence, and nobody is called
     [["call", url, "tool", "--timeout", "Infinity"], /--timeout must be a positive number of seconds/],
     [["call", url, "tool", "--detach", "--wait"], /--detach and --wait exclude each other/],
     [["call", url, "tool", "--detach", "--async"], /--detach and --async exclude each other/],
-    [["call", url, "tool", "--json", "--yaml"], /--json and --yaml exclude each other/],
+    [["call", url, "tool", "--task-ttl", "1000"], /--task-ttl is for a task; add --async or --detach\./],
     [["call", url, "tool", "--idempotency-key", ""], /--idempotency-key is empty/],
     [["call", url, "tool", "--args", "{"], /--args is not JSON/],
     [["call", url, "tool", "--args", "[]"], /--args must be one JSON object/],

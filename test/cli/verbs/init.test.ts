@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { dependencyVersions, oldestNode } from "../../../src/cli/init/dependency-versions.ts";
+import { dependencyVersions, meanwhileSpecifier, oldestNode } from "../../../src/cli/init/dependency-versions.ts";
 import { checkPackageName, toPackageName, toProgramName } from "../../../src/cli/init/package-name.ts";
 import { checkProgramName } from "../../../src/embed/program-names.ts";
 import { homeAt } from "../../../src/paths.ts";
@@ -85,7 +85,8 @@ describe("a project is made", () => {
       type: "module",
       engines: { node: oldestNode },
       scripts: { start: "meanwhile serve --http", test: "node --test", types: "tsc --noEmit" },
-      dependencies: { meanwhile: manifest.version, zod: manifest.dependencies.zod },
+      // The package is not on npm yet, so that a version of it could not be installed.
+      dependencies: { meanwhile: `file:${root}`, zod: manifest.dependencies.zod },
       devDependencies: {
         "@types/node": tools["@types/node"],
         typescript: tools.typescript,
@@ -291,6 +292,23 @@ describe("names", () => {
   });
 });
 
+test("a copy in an archive of Plug'n'Play is named by what the project around it depends on", () => {
+  const archive = "/first/.yarn/__virtual__/meanwhile-1/0/cache/meanwhile.zip/node_modules/meanwhile";
+  const specifierIn = (manifest: object) =>
+    meanwhileSpecifier(
+      path.join(writeFiles(temporaryFolder(), { "package.json": JSON.stringify(manifest), "a/b.txt": "" }), "a"),
+      archive,
+    );
+  expect(specifierIn({ dependencies: { meanwhile: "/tmp/meanwhile-0.1.0.tgz" } })).toBe(
+    "file:/tmp/meanwhile-0.1.0.tgz",
+  );
+  expect(specifierIn({ devDependencies: { meanwhile: "file:../x.tgz::locator=first" } })).toMatch(
+    /^file:\/.*\/x\.tgz$/,
+  );
+  expect(specifierIn({ dependencies: { meanwhile: "0.1.0" } })).toBe("0.1.0");
+  expect(specifierIn({})).toBe(`file:${archive}`);
+});
+
 test("the versions that a project gets are those of this repository", () => {
   const { zod, ...others } = dependencyVersions;
   expect(zod).toBe(manifest.dependencies.zod);
@@ -300,7 +318,8 @@ test("the versions that a project gets are those of this repository", () => {
 
 test("what is published is the program and what was built, and its program names itself", async () => {
   const folder = temporaryFolder();
-  await init(folder, "published", "--package", "--name", "@acme/acme");
+  const { said } = await init(folder, "published", "--package", "--name", "@acme/acme");
+  expect(said).toMatch(/\n {2}To publish {3}replace the path of meanwhile in package\.json by a version on npm\n$/);
   expect(filesIn(path.join(folder, "published"))).toEqual(packageNames.toSorted());
   expect(readJson(folder, "published/package.json")).toMatchObject({
     name: "@acme/acme",
@@ -308,6 +327,7 @@ test("what is published is the program and what was built, and its program names
     bin: { acme: "bin/acme.js" },
     files: ["bin", "dist"],
     scripts: { prepack: "npm run build" },
+    dependencies: { meanwhile: `file:${root}` },
   });
   expect(readFileSync(path.join(folder, "published/bin/acme.js"), "utf8")).toContain(
     'await createCli({ name: "acme", version: manifest.version, summary: manifest.description, commands }).run();',

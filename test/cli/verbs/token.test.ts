@@ -14,6 +14,7 @@ import { callerKey } from "../../../src/command/caller.ts";
 import { silentLog } from "../../../src/log.ts";
 import { homeAt } from "../../../src/paths.ts";
 import { deriveId, localUserIn, readHomeId } from "../../../src/runtime/home-id.ts";
+import { resetToken } from "../../../src/runtime/reset-token.ts";
 import { runCli } from "../../helpers/cli.ts";
 import { temporaryFolder, writeFiles } from "../../helpers/home.ts";
 import { openServer } from "../../helpers/server.ts";
@@ -89,6 +90,35 @@ test.each(["token", "home-id"])(
     expect([read("token"), existsSync(path.join(home, "home-id"))]).toEqual(before);
   },
 );
+
+test.each([
+  ["the home folder", (home: string) => home, (home: string) => `the home folder ${home}`],
+  ["the token file", (home: string) => path.join(home, "token"), (home: string) => path.join(home, "token")],
+])("--reset names %s where it may not be written, and changes nothing", async (_, lockedIn, namedIn) => {
+  const { home, read, token } = place();
+  const first = (await token()).stdout.trim();
+  const locked = lockedIn(home);
+  // Root may write whatever the mode says, so the check is told.
+  const access = (file: string) => {
+    if (file === locked) throw new Error("EACCES");
+  };
+  expect(() => resetToken(homeAt({ MEANWHILE_HOME: home }), access)).toThrow(
+    `Nothing was changed: ${namedIn(home)} may not be written. Make it writable (\`chmod u+w ${locked}\`;`,
+  );
+  expect([read("token"), existsSync(path.join(home, "home-id"))]).toEqual([first, false]);
+});
+
+test.each([
+  ["", "holds no token; restore it from a backup, or delete it"],
+  ["short", "holds 5 characters, and a token has at least 32; restore it from a backup, or delete it"],
+])("a token file with the text «%s» names the file and its cure, and no other folder", async (text, cure) => {
+  const { home, token } = place();
+  writeFiles(home, { token: text });
+  const { code, stderr } = await token();
+  expect(code).toBe(70);
+  expect(stderr).toContain(`${path.join(home, "token")} ${cure}`);
+  expect(stderr).not.toContain("set MEANWHILE_HOME");
+});
 
 test("--reset names the entries of hosts, and the scripts they start, that still send the old token", async () => {
   const { user, cwd, token } = place();

@@ -101,6 +101,16 @@ test("what a server says that fails at its start is shown once, without its esca
   const { code, stderr } = await runCli(["call", "wait", "--", process.execPath, "-e", script]);
   expect(code).toBe(1);
   expect(stderr).toBe(
-    `✗ The server ${process.execPath} ended with exit code 3; its last words: «Error:  [31mSETTING_X is not set».\n  It printed before:\n  | Reading settings\n`,
+    `✗ The server ${process.execPath} ended with exit code 3; it printed «Error: SETTING_X is not set».\n  It also printed:\n  | Reading settings\n`,
   );
+});
+
+test("of a server that Node ends because of an error, the error is shown and not the last line", async () => {
+  const script = 'throw new Error("DB_URL is not set")';
+  const { code, stderr } = await runCli(["call", "wait", "--", process.execPath, "-e", script]);
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: expect.stringMatching(/^✗ The server .* ended with exit code 1; it printed «Error: DB_URL is not set»\.\n/),
+  });
+  expect(stderr.match(/^.*Error: DB_URL is not set.*$/gm)).toHaveLength(1);
 });
