@@ -225,6 +225,7 @@ class CliRun {
       exit: end,
       kill: (pid) => void process.kill(pid, "SIGKILL"),
       nodeFile: process.execPath,
+      nodeVersion: process.versions.node,
       startInBackground: (words, logFile) => {
         this.#children.push(new CliRun(words, { cwd, env: { ...env, ...nobodys }, logFile }));
       },

@@ -154,9 +154,10 @@ export class DaemonHomeHere {
     return await this.run([...ownCommands, ...words]);
   }
 
-  /** The daemons that can be reached: those that have a record. */
+  /** The records of the daemons that take work. */
   records(): readonly DaemonRecord[] {
-    return [...readRecords(homeAt({ MEANWHILE_HOME: this.home })).values()];
+    const records = [...readRecords(homeAt({ MEANWHILE_HOME: this.home })).values()];
+    return records.filter(({ isDraining }) => isDraining !== true);
   }
 
   /** Resolves with another daemon than `before`, as soon as it can be reached. */

@@ -1,7 +1,7 @@
 import type { Cli } from "../../src/cli/dispatch.ts";
 
 /** A command line in a folder without commands; whoever would run a project's code is told so. */
-export const noProject: Pick<Cli, "version" | "readProject" | "loadProject" | "protectStdout"> = {
+export const noProject: Pick<Cli, "version" | "readProject" | "loadProject" | "protectStdout" | "hasPrinted"> = {
   version: "1.2.3",
   readProject: () => ({
     commands: [],
@@ -19,4 +19,5 @@ export const noProject: Pick<Cli, "version" | "readProject" | "loadProject" | "p
   }),
   loadProject: () => Promise.reject(new Error("no project's code is needed here")),
   protectStdout: async () => {},
+  hasPrinted: () => false,
 };

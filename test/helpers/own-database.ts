@@ -1,9 +1,13 @@
 import pg from "pg";
 import { systemClock } from "../../src/clock.ts";
 import { silentLog } from "../../src/log.ts";
+import { loadDriver } from "../../src/store/postgres/driver.ts";
 import { PostgresStore } from "../../src/store/postgres/postgres-store.ts";
 import { waitFor } from "./meanwhile.ts";
 import { type adminOf, newSchema, serverPort, urlOf } from "./postgres.ts";
+
+// In the product the store that is opened loads it.
+await loadDriver();
 
 /** A store in a database of its own, of which the planner knows nothing. */
 export interface OwnDatabase {

@@ -62,7 +62,7 @@ export class OwnProgramHere {
       ...files,
     });
     mkdirSync(path.join(this.folder, "node_modules"));
-    symlinkSync(packageFolder, path.join(this.folder, "node_modules/meanwhile"));
+    symlinkSync(packageFolder(), path.join(this.folder, "node_modules/meanwhile"));
     this.#variable = `${name.replaceAll("-", "_").toUpperCase()}_HOME`;
     this.bin = path.join(this.folder, `bin/${name}.js`);
     const commands = toCommands(path.join(this.folder, "commands"));

@@ -360,7 +360,7 @@ function foldersOf({ commands = [] }: ServerOptions): readonly string[] {
 
 /** Catalogs of folders that do not change while tests run, by their folders and tool prefix. */
 const catalogs = new Map<string, Promise<CommandSource>>();
-const repository = path.resolve(packageFolder);
+const repository = path.resolve(packageFolder());
 
 function commandFlags({ projectCommands, wrap, ...options }: LocalOptions) {
   if (wrap !== undefined) return { wrap };

@@ -43,6 +43,7 @@ export function contextHere(more: Partial<ProcessContext> = {}): ProcessContext 
     kill: () => {},
     signals: new EventEmitter(),
     nodeFile: process.execPath,
+    nodeVersion: process.versions.node,
     guarded: process,
     startInBackground: () => {},
     ...more,
@@ -55,6 +56,9 @@ export async function typeHere(
   more: Partial<Terminal> = {},
 ): Promise<{ readonly code: number; readonly printed: string; readonly said: string }> {
   const { terminal, printed, said } = openTerminalHere(more);
-  const code = await dispatch({ words, terminal, context: contextHere(), ...noProject });
+  const code = await dispatch({
+    ...{ words, terminal, context: contextHere(), ...noProject },
+    hasPrinted: () => printed() !== "",
+  });
   return { code, printed: printed(), said: said() };
 }

@@ -69,7 +69,7 @@ function machineOf(home: string) {
   };
 }
 
-/** Where `meanwhile` is installed, and what it makes there. */
+/** Installs `meanwhile` in a folder of its own and returns a function that runs its `init`. */
 const init = shareAmongTests(async () => {
   const tool = temporaryFolder();
   npmInstall(tool, await tarballPacked());
@@ -81,11 +81,10 @@ const init = shareAmongTests(async () => {
 test("a project that `meanwhile init` makes in an empty folder: tests, types, terminal and an MCP client work", {
   timeout: 600_000,
 }, async () => {
-  const tarball = await tarballPacked();
   const machine = machineOf(temporaryFolder());
   const folder = path.join(temporaryFolder(), "Acme Tools");
   (await init())(machine, `"${folder}"`);
-  npmInstall(folder, tarball);
+  npmInstall(folder);
 
   expect(machine.run(folder, "npm test")).toMatchObject({ status: 0, printed: expect.stringContaining("pass 2") });
   expect(machine.run(folder, "npx --no tsc -- --noEmit --skipLibCheck false")).toMatchObject({
@@ -119,7 +118,8 @@ test("a package that `meanwhile init --package` makes: packed and installed else
   cleanUp(() => killDaemons(path.join(machine.env.HOME, ".acme")));
   const author = path.join(temporaryFolder(), "acme");
   (await init())(machine, `--package --name @acme/acme ${author}`);
-  // What is published names the version, and not where this one lies.
+  const { version } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")) as { readonly version: string };
+  expect(machine.run(author, `npm pkg set dependencies.meanwhile=${version}`)).toMatchObject({ status: 0 });
   npmInstall(author, "--no-save", tarball);
   for (const line of ["npm test", "npm run types", "npm pack --loglevel=error"])
     expect(machine.run(author, line), line).toMatchObject({ status: 0 });

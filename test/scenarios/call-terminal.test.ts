@@ -143,21 +143,25 @@ describe("a slow tool at a terminal", () => {
     expect(drawn()).toMatch(/✓ print_pages finished in/);
   });
 
-  test("goes on after Esc, which may be half of an arrow key over a slow line; a second Ctrl-C is meant", async () => {
-    const { url, file, hasTrace, traces } = await startServer();
+  test("goes on after Esc in the menu, and says so; a second Ctrl-C in the menu leaves and keeps the task running", async () => {
+    const { url, file, traces } = await startServer();
     const { drawn, sees, press, exited } = startScreen(["call", url, "print_pages", `file=${file}`]);
     await sees(bar);
     press(ctrlC);
     await sees(/Leave how\?/);
     press(esc);
-    await sees(/■ {2}Leave how\?[\s\S]*Page 1 of 4/);
+    await sees(/■ {2}Leave how\?[\s\S]*Nothing was chosen: the task goes on[\s\S]*Page 1 of 4/);
     expect(traces()).toBe("started\n");
     press(ctrlC);
     await waitFor(() => drawn().match(/◆ {2}Leave how\?/g)?.length === 2, drawn);
     press(ctrlC);
-    expect(await exited).toBe(130);
-    await hasTrace("stopped");
-    expect(drawn()).toContain("✗ Cancelled.");
+    expect(await exited).toBe(0);
+    const words = /It keeps running: meanwhile (tasks result \S+ --wait --target \S+)/.exec(drawn())?.[1] ?? "";
+    expect(words, drawn()).toContain(url);
+    expect(drawn()).not.toContain("Cancelled");
+    writeFileSync(`${file}.go`, "");
+    expect(await runCli(words.split(" "))).toMatchObject({ code: 0, stdout: `passed: ${file}\n` });
+    expect(traces()).toBe("started\nended\n");
   });
 
   test("that is only watched goes on: Ctrl-C asks nothing, leaves, and leaves its question open", async () => {

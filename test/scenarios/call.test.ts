@@ -280,8 +280,11 @@ describe("how it ended is the exit code", () => {
     ]);
     expect(failed).toMatchObject({
       code: 1,
-      stdout: "",
       stderr: expect.stringMatching(/✗ Failed to sync: Permission denied\n$/),
+    });
+    expect(JSON.parse(failed.stdout)).toMatchObject({
+      structuredContent: { success: false },
+      error: { message: "Failed to sync: Permission denied", exitCode: 1 },
     });
     expect(absent).toMatchObject({
       code: 1,

@@ -93,7 +93,7 @@ describe("a command of unknown length", () => {
       );
       const waiting = client.call(next_action.tool, next_action.arguments);
       work.open();
-      const result = await waiting;
+      const result = await settled(clock, waiting);
       expect(dataOf(result), title).toEqual({ passed: work.input.file });
       expect(work.lines(), title).toEqual(["started", "ended"]);
       expect(job_id, title).toMatch(/^[0-9a-f-]{36}$/);

@@ -154,7 +154,7 @@ describe("a terminal gets no control characters from", () => {
   test("a list of tasks, one of them and how long they take", async () => {
     const where = await place();
     const env = { MEANWHILE_HOME: where.home };
-    const { stdout } = await runCli(["bad", "screen", "--async", "--quiet", "--detach"], {
+    const { stdout } = await runCli(["bad", "screen", "--quiet", "--detach"], {
       cwd: where.project,
       env,
     });

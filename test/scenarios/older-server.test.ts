@@ -1,5 +1,6 @@
 import { PassThrough } from "node:stream";
 import { afterAll, describe, expect, test, vi } from "vitest";
+
 import { makeEverything } from "../fixtures/embed/suite-everything.ts";
 import { suiteOptions } from "../fixtures/embed/suite-tools.ts";
 import { connectExtTasks } from "../helpers/ext-tasks.ts";
@@ -41,6 +42,9 @@ function answering() {
   };
   return { asked, answer };
 }
+
+/** The server asks for the roots of a new client at a time of its own. */
+const withoutRoots = (asked: readonly Fields[]) => asked.filter(({ method }) => method !== "roots/list");
 
 describe.each(["HTTP", "stdio"] as const)("over %s", (transport) => {
   const open = shareAmongTests(async () => {
@@ -110,7 +114,7 @@ describe.each(["HTTP", "stdio"] as const)("over %s", (transport) => {
     asked.length = 0;
     const url = `https://example.com/${transport}`;
     expect(await call("trigger-url-elicitation", { url, errorPath: true })).toMatchObject(text(/completed/));
-    expect(asked).toMatchObject([
+    expect(withoutRoots(asked)).toMatchObject([
       { mode: "url", url: "https://modelcontextprotocol.io" },
       { mode: "url", url },
     ]);
@@ -120,7 +124,7 @@ describe.each(["HTTP", "stdio"] as const)("over %s", (transport) => {
     const { run, asked } = await open();
     asked.length = 0;
     expect(await run("confirm_delete", { filename: "a.txt" })).toMatchObject(text("Deleted a.txt."));
-    expect(asked).toMatchObject([{ method: "elicitation/create", message: "Delete a.txt?" }]);
+    expect(withoutRoots(asked)).toMatchObject([{ method: "elicitation/create", message: "Delete a.txt?" }]);
   });
 
   test("a task that is cancelled is stopped", async () => {
@@ -136,7 +140,9 @@ describe.each(["HTTP", "stdio"] as const)("over %s", (transport) => {
     const topic = `python ${transport}`;
     const result = await call("simulate-research-query", { topic, ambiguous: true });
     expect(result).toMatchObject(text(/snake/));
-    expect(asked).toMatchObject([{ method: "elicitation/create", message: expect.stringContaining(topic) }]);
+    expect(withoutRoots(asked)).toMatchObject([
+      { method: "elicitation/create", message: expect.stringContaining(topic) },
+    ]);
     expect(JSON.stringify({ asked, result })).not.toContain("related-task");
   });
 });

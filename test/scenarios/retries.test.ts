@@ -6,6 +6,7 @@ import type { CommandContext } from "../../src/command/context.ts";
 import type { Schema } from "../../src/command/schema.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { openPiped, type Piped, type PipedOptions } from "../helpers/in-memory.ts";
+import { progressOf } from "../helpers/rules.ts";
 import { handleOf, type Result } from "../helpers/wire.ts";
 
 type Definition = Partial<CommandDefinition<Schema<Record<string, never>>, Schema<unknown>>>;
@@ -76,6 +77,23 @@ test("an inline call without `retry` runs once, and its result has no number of 
   const pipe = await open(about);
   const result = await pipe.call("do_it");
   expect([result.isError, aboutCall(result).attempts, about.seen]).toEqual([true, undefined, [1]]);
+});
+
+test("the last progress of a command that returns at once is sent, and before its result", async () => {
+  const clock = new FakeClock();
+  const command = defineCommand({
+    summary: "Two reports in one turn",
+    retry: { attempts: 2 },
+    run(_input, task) {
+      for (const done of [1, 2]) task.progress({ done, total: 2 });
+      return {};
+    },
+  });
+  const pipe = await open({ command, clock, seen: [] });
+  const _meta = { progressToken: "p" };
+  await pipe.settled(pipe.client.request("tools/call", { name: "do_it", arguments: {}, _meta }));
+  expect(progressOf(pipe.client.received, "p").map(({ progress }) => progress)).toEqual([1, 2]);
+  expect(pipe.client.received.at(-1)).toHaveProperty("result");
 });
 
 test("the duration of an inline call is the sum of its attempts", async () => {

@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { callerKey } from "../../src/command/caller.ts";
+import { defineCommand } from "../../src/command/command.ts";
 import { widthOf } from "../../src/screen/width.ts";
 import { keys, runCli, startScreen } from "../helpers/cli.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { openServer } from "../helpers/server.ts";
 
 /** What a person at a terminal sees of errors, forms and long lines. */
 
@@ -62,7 +65,7 @@ test("Ctrl-C in `tasks watch` leaves the task running and its question open, wit
   const asks = await meanwhile("long", "work", "--asks", "--detach", "--quiet");
   try {
     for (const [task, sign, said] of [
-      [works, /Page 1 of 4/, `It keeps running: meanwhile tasks watch ${works}`],
+      [works, /Page 1 of 4/, `It keeps running: meanwhile tasks watch ${works.slice(0, 8)}`],
       [asks, /What is your name\?/, "! Not answered: the question stays open until "],
     ] as const) {
       const { sees, press, exited, drawn } = startScreen(["tasks", "watch", task], { cwd, env });
@@ -134,7 +137,8 @@ describe("no line is wider than the screen and no word is broken", () => {
       for (const line of shown.split("\n").filter((line) => !/^ *(\w+: )?\/\S+$/.test(line)))
         expect(widthOf(line), `${columns} columns: ${line}`).toBeLessThanOrEqual(columns);
       const broken = [...wordsOf(shown)].filter((word) => !wordsOf(whole.stdout + whole.stderr).has(word));
-      expect(broken.filter((word) => !/^\d/.test(word))).toEqual([]);
+      // IDs of tasks are shorter on a screen.
+      expect(broken.filter((word) => !/^\d|^[0-9a-f]{8}$/.test(word))).toEqual([]);
     }
   });
 
@@ -222,4 +226,64 @@ test("a form names its limits and what Enter takes, and keeps valid answers when
   press(down + down + enter);
   expect(await exited).toBe(0);
   expect(JSON.parse(data())).toEqual({ dish: "abc", table: 9, word: "please" });
+});
+
+describe("task IDs", () => {
+  const quick = `import { defineCommand } from "meanwhile";
+export default defineCommand({ summary: "Answer", run: () => ({ done: true }) });
+`;
+  const uuid = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
+
+  test("have eight characters on a terminal and are whole in a pipe; every verb takes both", async () => {
+    const cwd = writeFiles(temporaryFolder(), { "commands/work/quick.ts": quick });
+    const env = { MEANWHILE_HOME: `${cwd}/home` };
+    const screen = async (...words: string[]) => {
+      const { exited, drawn } = startScreen(words, { cwd, env, isDataShown: true });
+      return { code: await exited, text: drawn() };
+    };
+    const followed = await screen("work", "quick", "--async");
+    const [, id = ""] = /^ {2}Task ([0-9a-f]{8})$/m.exec(followed.text) ?? [];
+    expect(id).not.toBe("");
+    expect((await screen("tasks", "list")).text).toMatch(new RegExp(`^${id} {2}work_quick {2}completed`, "m"));
+    expect((await screen("tasks", "result", id)).text).toBe("done: true\n");
+    const left = await screen("work", "quick", "--detach", "--new");
+    expect(left.text).toMatch(/tasks watch ([0-9a-f]{8})\n\1\n$/);
+    expect(left.text).not.toMatch(uuid);
+    const [whole = ""] = uuid.exec((await runCli(["tasks", "list"], { cwd, env })).stdout) ?? [];
+    expect(whole).toMatch(uuid);
+    expect((await screen("tasks", "show", id)).text).toMatch(uuid);
+    // The data alone is piped.
+    const piped = startScreen(["tasks", "list"], { cwd, env });
+    await piped.exited;
+    expect(piped.data()).toContain(whole);
+  });
+
+  test("that are shortened are found among more tasks than a page has", async () => {
+    const server = await openServer({
+      in: "memory",
+      store: "sqlite",
+      commands: { quick: defineCommand({ summary: "x", run: () => ({}) }) },
+    });
+    const engine = await server.engine();
+    const entry = server.runtime.catalog.get("quick");
+    if (entry === undefined) throw new Error("There is no such command.");
+    const caller = callerKey(server.runtime.localUser);
+    const create = () =>
+      engine.create({
+        entry,
+        input: {},
+        caller,
+        origin: { door: "terminal", folder: server.cwd },
+        name: "quick",
+        reason: "a test",
+        isNew: true,
+      });
+    const { task } = await create();
+    for (let at = 0; at < 100; at++) await create();
+    await server.close();
+    const { code, stdout } = await runCli(["tasks", "show", task.taskId.slice(0, 8)], {
+      env: { MEANWHILE_HOME: server.home },
+    });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(task.taskId) });
+  });
 });

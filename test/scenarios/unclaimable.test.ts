@@ -10,7 +10,8 @@ import type { NewTask } from "../../src/task/task.ts";
 import { runCli, startCli } from "../helpers/cli.ts";
 import { FakeClock, pass, settled } from "../helpers/fake-clock.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { localKey, openServer } from "../helpers/server.ts";
+import { type LocalOptions, localKey, openServer } from "../helpers/server.ts";
+import { handleOf } from "../helpers/wire.ts";
 import { newTask } from "../store-suite/cases/bench.ts";
 
 /** Tasks that no worker may claim, because a variable that they depend on has another value now. */
@@ -62,6 +63,76 @@ test("a task that crashed and whose variable has another value says so to every 
   });
 });
 
+test("`task_status` and `task_result` tell a model that such a task does not go on by itself, and do not wait", async () => {
+  const clock = new FakeClock();
+  const store = new MemoryStore(clock);
+  const invoice = defineCommand({ summary: "Prints", effects: "read", run: () => ({ printed: 1 }) });
+  const server = await openServer({
+    ...{ in: "memory", clock, store, commands: { invoice } },
+    settings: { environment: { STRIPE_KEY: "mark of the new value" } },
+  });
+  const environment = { STRIPE_KEY: "mark of the old value" };
+  const { project } = server.settings;
+  const facts = { command: "invoice", project, environment, estimateMs: 90_000, isProven: true };
+  const taskId = await createCrashed(store, facts);
+  const client = await server.client("plain");
+  await settled(clock, client.call("task_list", {}));
+  await pass(clock, 5_000);
+  for (const tool of ["task_status", "task_result"]) {
+    const askedAt = clock.now();
+    const { structuredContent, content } = await settled(clock, client.call(tool, { job_id: taskId }));
+    expect(clock.now() - askedAt, tool).toBeLessThan(1_000);
+    expect(content?.[0]?.text.split("\n")[0], tool).toBe(
+      `invoice is queued. ${sentence(taskId)} It does not go on by itself: tell the user. Then get its result with task_result and the arguments of next_action.`,
+    );
+    expect(structuredContent, tool).toMatchObject({
+      data: { progress: {}, next_action: { tool: "task_result", arguments: { job_id: taskId, wait_seconds: 1 } } },
+    });
+    expect(JSON.stringify(structuredContent), tool).not.toContain("seconds_left");
+  }
+});
+
+test.each([
+  ["without a key", {}],
+  ["with its idempotency key", { "meanwhile/idempotencyKey": "once" }],
+])(
+  "a call equal to a task that no worker could start runs, %s, although it may not run twice",
+  async (_title, meta) => {
+    const clock = new FakeClock();
+    const store = new MemoryStore(clock);
+    let runs = 0;
+    const pay = defineCommand({
+      summary: "Pays",
+      run: () => {
+        runs += 1;
+        return { paid: runs };
+      },
+    });
+    const openWith = (key: string, more: Partial<LocalOptions> & { worksHere: boolean }) => {
+      const { worksHere, ...options } = more;
+      const settings = { environment: { STRIPE_KEY: key }, worksHere };
+      return openServer({ in: "memory", clock, store, commands: { pay }, settings, ...options });
+    };
+    const before = await openWith("old", { worksHere: false });
+    const first = await before.client("plain");
+    expect(handleOf(await settled(clock, first.call("pay", {}, { meta }), 100)).status).toBe("queued");
+    const after = await openWith("new", { worksHere: true, home: before.home, cwd: before.cwd });
+    await pass(clock, 5_000);
+    clock.advance(dayMs);
+    await pass(clock, 60_000);
+    expect(runs).toBe(0);
+    const second = await after.client("plain");
+    const { structuredContent } = await settled(clock, second.call("pay", {}, { meta }));
+    expect(structuredContent).toMatchObject({
+      data: { paid: 1 },
+      messages: [
+        { type: "success" },
+        { text: expect.stringMatching(/^This is a new run: .* was never started, because no worker had /) },
+      ],
+    });
+  },
+);
+
 test("`tasks retry` runs a task with the value of its variable in this terminal, and nothing else does", async () => {
   const [home, cwd] = [temporaryFolder(), temporaryFolder()];
   writeFiles(cwd, {
@@ -97,6 +168,10 @@ export default defineCommand({ summary: "Prints", effects: "read", run: () => ({
     statusMessage: sentence(rotated),
   });
   expect(JSON.parse((await type(`tasks show ${fresh} --json`)).stdout)).not.toHaveProperty("statusMessage");
+  expect(await type(`tasks result ${rotated}`)).toMatchObject({
+    code: 1,
+    stderr: `✗ It has not ended yet (queued). ${sentence(rotated)}\n`,
+  });
   const run = startCli(["--no-bundled", "tasks", "retry", "0197aaaa"], { cwd, env: envOf("new") });
   expect(await run.exited).toBe(0);
   expect(run.stderr()).toBe("✓ Queued invoice again with the `STRIPE_KEY` of this terminal\n");
