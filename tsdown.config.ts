@@ -110,8 +110,6 @@ export default defineConfig([
       "diagnose-child": "src/diagnose/process/check-child.ts",
       bin: "src/bin.ts",
       attempt: "src/task/isolated/child-process.ts",
-      heartbeat: "src/store/sqlite/heartbeat.ts",
-      "postgres-heartbeat": "src/store/postgres/postgres-heartbeat.ts",
     },
     format: "esm",
     platform: "node",
@@ -134,6 +132,18 @@ export default defineConfig([
       },
     },
   },
+  // The threads that renew leases. Each is one file, so that it can be copied beside a bundle.
+  ...["sqlite/heartbeat", "postgres/postgres-heartbeat"].map((thread) => ({
+    entry: { [path.basename(thread)]: `src/store/${thread}.ts` },
+    format: "esm" as const,
+    platform: "node" as const,
+    fixedExtension: true,
+    target: "node22.18",
+    plugins: [asValues],
+    outputOptions: { comments },
+    dts: false,
+    clean: false,
+  })),
   // A server on stdio starts with every session of a host: one file of the kind that Node loads fastest.
   {
     entry: { front: "src/daemon/front.ts" },
@@ -158,10 +168,11 @@ export default defineConfig([
     dts: false,
     clean: false,
   },
-  {
-    entry: { zod: "zod", yaml: "used-of-yaml" },
-    format: "esm",
-    platform: "node",
+  // Each alone: the file that both would share asks for `import.meta.url` when it is loaded.
+  ...Object.entries({ zod: "zod", yaml: "used-of-yaml" }).map(([name, module]) => ({
+    entry: { [name]: module },
+    format: "esm" as const,
+    platform: "node" as const,
     fixedExtension: false,
     target: "node22.18",
     deps: { alwaysBundle: oneFile },
@@ -170,5 +181,5 @@ export default defineConfig([
     outputOptions: { banner: licensesOf },
     dts: false,
     clean: false,
-  },
+  })),
 ]);

@@ -134,7 +134,8 @@ function inSettings() {
   const { mcpServers } = JSON.parse(readFileSync(path.join(user, ".claude.json"), "utf8"));
   assert.deepEqual(Object.keys(mcpServers), ["acme"]);
   const { command, args } = mcpServers.acme;
-  assert.deepEqual([path.basename(command), path.basename(args[0]), ...args.slice(1)], ["node", "acme.js", "serve"]);
+  // A launcher in the program's home finds Node and the package again after an upgrade.
+  assert.deepEqual([command, ...args], [path.join(user, ".acme", "bin", "acme"), "serve"]);
   return mcpServers.acme;
 }
 
