@@ -1,7 +1,10 @@
+import fs from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import path from "node:path";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { type Catalog, openCatalog } from "../../src/command/catalog.ts";
 import { forgetModules, loadModule } from "../../src/command/load.ts";
+import { loadEntry } from "../../src/command/load-entry.ts";
 import { silentLog } from "../../src/log.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 
@@ -106,3 +109,32 @@ test("a syntax error in an ES module is named, not its format", async () => {
     expect(text).toMatch(/Unexpected|Expression expected/);
   }
 });
+
+test.each(["commands/a/typed.ts", "commands/a/plain.js"])(
+  "%s in a package of type commonjs loads after a time without file descriptors",
+  async (name) => {
+    const folder = writeFiles(temporaryFolder(), { "package.json": '{ "type": "commonjs" }', ...modules });
+    const file = path.join(folder, name);
+    const endShortage = refuseToRead(file);
+    expect(await loadEntry({ file, toolName: "a", path: ["a"] })).toMatchObject({ isTransient: true });
+    endShortage();
+    expect(await loadEntry({ file, toolName: "a", path: ["a"] })).toHaveProperty("command");
+  },
+);
+
+/** Throws EMFILE where a file is read, until the returned function is called. */
+function refuseToRead(refused: string): () => void {
+  const { readFileSync } = fs;
+  const read = vi.spyOn(fs, "readFileSync").mockImplementation(((file: string, ...rest: []) => {
+    if (file === refused)
+      throw Object.assign(new Error(`EMFILE: too many open files, open '${file}'`), { code: "EMFILE" });
+    return readFileSync(file, ...rest);
+  }) as typeof readFileSync);
+  syncBuiltinESMExports();
+  const restore = () => {
+    read.mockRestore();
+    syncBuiltinESMExports();
+  };
+  onTestFinished(restore);
+  return restore;
+}

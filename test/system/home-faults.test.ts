@@ -114,11 +114,15 @@ test.for(casesOf([0, 8], 0))(
     for (const client of clients)
       expect(dataOf(await client.call("say_back", { text: "in" }))).toMatchObject({ text: "in", pid });
     expect(home.daemon().pid).toBe(pid);
-    const listed = await waitFor(async () => {
-      const names = toolNames(await first.request("tools/list"));
-      return names.includes("job_safe") && names;
-    });
-    expect(listed).toEqual(expect.arrayContaining(["say_back", "say_much", "ask_name", "work_gated"]));
+    // A command that lacked a descriptor is loaded again later, each by itself.
+    const expected = ["say_back", "say_much", "ask_name", "work_gated", "job_safe"];
+    await waitFor(
+      async () => {
+        const names = toolNames(await first.request("tools/list"));
+        return expected.every((name) => names.includes(name));
+      },
+      () => home.log(),
+    );
   },
 );
 
