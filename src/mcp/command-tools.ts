@@ -273,17 +273,27 @@ function listedOutput(output: NonNullable<Command["outputSchema"]>, hasEnvelope:
   return { type: "object", anyOf: [own, envelopeSchema({})], ...($defs !== undefined && { $defs }) };
 }
 
-/** Theirs, or a handle of ours. What a schema points at within itself has moved with it, unless it has a name. */
+/**
+ * Admits the envelope of a handle or of a failure besides the tool's own results. Each of the server's schemas gets these
+ * bytes, so a schema without references gives its `$schema` and `type` to the union and `envelope` names one field. A
+ * schema with references stays whole, because they point at what is in it, and moves as one, unless it has an ID.
+ */
 function foreignOutput(output: JsonSchema): JsonSchema {
-  const own = output.$id === undefined ? moved(output) : output;
-  return { type: "object", anyOf: [own, foreignHandle] };
+  const { $schema, type, ...rest } = output;
+  const isWhole = output.$id !== undefined || type !== "object" || hasReferences(rest);
+  if (!isWhole) return { ...($schema !== undefined && { $schema }), type, anyOf: [rest, envelope] };
+  return { type: "object", anyOf: [output.$id === undefined ? moved(output) : output, envelope] };
 }
 
-/** The envelope of a handle, or of a failure. Each schema of another server's lists it, so it is short. */
-const foreignHandle: JsonSchema = {
-  required: ["success", "data", "messages"],
-  properties: { data: { anyOf: [{ maxProperties: 0 }, { required: ["job_id"] }] } },
-};
+const envelope: JsonSchema = { required: ["messages"] };
+
+/** Also true for a reference in an example: such a schema is listed with a few bytes more. */
+function hasReferences(schema: unknown): boolean {
+  if (!isObject(schema) && !Array.isArray(schema)) return false;
+  return Object.entries(schema).some(
+    ([name, value]) => /^\$(?:ref|dynamicRef|recursiveRef)$/.test(name) || hasReferences(value),
+  );
+}
 
 const literals: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
 

@@ -65,6 +65,12 @@ describe("the list of a wrapped server", () => {
     expect(bytesOf(all) - bytesOf(manyTools)).toBeLessThanOrEqual(800);
   });
 
+  test("has at most 40 bytes more for each output schema where a client may get a handle", async () => {
+    const gateway = await wrapHere(scriptedUpstream({ tools: () => manyTools }));
+    const client = await gateway.connect("stdio", { revision: "2025-11-25" });
+    expect(bytesOf(await listed(client)) - bytesOf(manyTools)).toBeLessThanOrEqual(800 + manyTools.length * 40);
+  });
+
   test("has the upstream's tools word for word for a client that takes tasks of 2026-07-28", async () => {
     const gateway = await wrapHere(scriptedUpstream({ tools: () => manyTools }));
     const client = await gateway.connect("stdio", { revision: modernRevision, capabilities: takesTasks });
@@ -72,7 +78,8 @@ describe("the list of a wrapped server", () => {
     expect((await listed(client)).slice(1)).toEqual(theirs);
     // Also while other clients are listed schemas that admit a handle.
     const older = await gateway.connect("stdio", { revision: "2025-11-25" });
-    expect((await listed(older))[1]?.outputSchema.anyOf).toEqual([outputSchema, expect.anything()]);
+    const { $schema, type, ...own } = outputSchema;
+    expect((await listed(older))[1]?.outputSchema).toEqual({ $schema, type, anyOf: [own, expect.anything()] });
     expect((await listed(client)).slice(1)).toEqual(theirs);
   });
 
@@ -187,10 +194,13 @@ describe("a client that was listed the tools' own schemas, and calls without dec
     expect(await client.callTool({ name: "count", arguments: {} })).toMatchObject(counted);
   });
 
-  test("and an SDK v1, which can declare none, gets a handle that fits the schema it was listed", async () => {
+  test.each([
+    ["an SDK v1, which can declare none,", () => new V1Client(clientInfo, { capabilities: {} })],
+    ["an SDK v2 that declares none", () => new Client(clientInfo, { capabilities: {} })],
+  ] as const)("and %s gets a handle that fits the schema it was listed", async (_title, connect) => {
     const { upstream, open } = slowUpstream();
     const gateway = await wrapHere(upstream, hasty);
-    const client = new V1Client(clientInfo, { capabilities: {} });
+    const client = connect();
     cleanUp(() => client.close());
     await client.connect(overPipes(gateway.openPipes()) as never);
     await client.listTools();

@@ -98,9 +98,15 @@ function withoutTasks({ capabilities, ...hello }: Fields): Fields {
 }
 
 function withoutHandle({ outputSchema, ...tool }: Fields): Fields {
-  const [promised, handle] = outputSchema?.anyOf ?? [];
-  const isOurs = handle?.properties?.data?.anyOf?.[1]?.required?.includes("job_id") === true;
-  return { ...tool, ...(outputSchema !== undefined && { outputSchema: isOurs ? promised : outputSchema }) };
+  return { ...tool, ...(outputSchema !== undefined && { outputSchema: withoutEnvelope(outputSchema) }) };
+}
+
+/** An output schema as the server lists it, without the envelope that Meanwhile adds to it. */
+export function withoutEnvelope(schema: Fields): Fields {
+  const { anyOf, ...rest } = schema;
+  const [own, envelope] = (anyOf as Fields[] | undefined) ?? [];
+  const isOurs = JSON.stringify(envelope) === '{"required":["messages"]}';
+  return isOurs ? { ...rest, ...own } : schema;
 }
 
 function withoutHop({ resultType: _kind, ttlMs: _ttl, cacheScope: _scope, _meta, ...result }: Fields): Fields {

@@ -5,10 +5,12 @@ import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
 import type { UpstreamConfig } from "../../src/project/upstream-config.ts";
 import { system } from "../../src/system/system.ts";
+import { modernRevision } from "../../src/wire/revisions.ts";
+import { withoutEnvelope } from "../helpers/allowed-differences.ts";
 import { connectCommand, wrapHere } from "../helpers/gateway-here.ts";
 import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
-import type { Fields, Message, WireClient } from "../helpers/wire.ts";
+import { type Fields, type Message, takesTasks, type WireClient } from "../helpers/wire.ts";
 
 type Way = "directly" | "durable" | "wrap";
 
@@ -65,7 +67,7 @@ const differences: readonly Difference[] = [
       ...transcript,
       tools: transcript.tools.map(({ outputSchema, ...tool }) => ({
         ...tool,
-        outputSchema: outputSchema?.anyOf?.[0] ?? outputSchema,
+        ...(outputSchema !== undefined && { outputSchema: withoutEnvelope(outputSchema) }),
       })),
     }),
   },
@@ -382,5 +384,23 @@ describe.each([
   test.each(["durable", "wrap"] as const)("has the same transcript behind %s", async (way) => {
     const transcript = await record(way, official);
     expect(without(way, transcript)).toEqual(without(way, await recorded()));
+  });
+});
+
+describe("the list of the memory server, whose nine tools all have an output schema", () => {
+  test.each([
+    ["2025-06-18", {}],
+    ["2025-11-25", {}],
+    [modernRevision, {}],
+    [modernRevision, takesTasks],
+  ] as const)("has at most 800 bytes more behind wrap (%s, %j)", async (revision, capabilities) => {
+    const { config } = memory.make();
+    const bytesOf = async (client: WireClient) => {
+      const { result } = await client.request("tools/list");
+      return Buffer.byteLength(JSON.stringify((result as Fields).tools));
+    };
+    const own = await bytesOf(await connectCommand(config, { revision: "2025-11-25" }));
+    const wrapped = await (await wrapHere(config)).connect("stdio", { revision, capabilities });
+    expect((await bytesOf(wrapped)) - own).toBeLessThanOrEqual(800);
   });
 });
