@@ -234,6 +234,7 @@ function toServed(settings: Settings): Settings {
   return {
     ...settings,
     hostName: undefined,
+    ...(isOfEveryFolder(settings) && { workingFolder: undefined }),
     commandFolders: daemon.isPackAlone && thisProgram.authors === undefined ? commandFolders.slice(-1) : commandFolders,
   };
 }

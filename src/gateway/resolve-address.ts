@@ -13,7 +13,7 @@ export interface SessionPlace {
   readonly name: string;
   /** The session's variables. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Where it works; undefined where that is nowhere. */
+  /** Where it works: relative paths are below it. Undefined: the root of the file system. */
   readonly folder: string | undefined;
 }
 

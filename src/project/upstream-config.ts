@@ -4,7 +4,7 @@ export type UpstreamPrefix = "always" | "collision" | "never";
 export interface UpstreamConfig {
   readonly command?: string;
   readonly args?: readonly string[];
-  /** Where it is started. Default: where the session works that needs it. */
+  /** Where it is started. Default: where the session works that needs it, over HTTP where the server was started. */
   readonly cwd?: string;
   /** Variables for it, beside those of the session. A value may be `${NAME}` or `file:/path`. */
   readonly env?: Readonly<Record<string, string>>;

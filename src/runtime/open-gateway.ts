@@ -44,7 +44,7 @@ export function createGateway(settings: Settings, { clock, log, beside, only }: 
     beside,
     taken: followUpNames(settings),
     openLink: (address, events) => openUpstreamLink(address, events, { recordFolder }),
-    resolve(name, config, { folder, environment = own }) {
+    resolve(name, config, { folder = settings.workingFolder, environment = own }) {
       const place = { name, environment, folder };
       const { address, secrets } = resolveAddress(config, place);
       const kept = new UpstreamLog({ file: upstreamLogFile(home, project, name), secrets, clock });

@@ -20,6 +20,7 @@ export function publicSettings(settings: Settings): Readonly<Record<string, unkn
     project,
     daemon,
     configFile,
+    workingFolder: _folder,
     commandFolders,
     isDebug,
     hostName,

@@ -5,7 +5,7 @@ import type { PackConfig, ServerHook, UpstreamConfig, UpstreamPrefix, UserConfig
 import { RuntimeError } from "../errors.ts";
 import type { HostOverride } from "../host/profiles.ts";
 import type { LogLevel } from "../log.ts";
-import { ensureSalt, type Home, openHome, type ProcessEnvironment, readSalt } from "../paths.ts";
+import { ensureSalt, type Home, openHome, type ProcessEnvironment, readSalt, toWorkingFolder } from "../paths.ts";
 import { thisProgram } from "../program/program.ts";
 import {
   type Bundled,
@@ -67,6 +67,11 @@ export interface Settings {
   /** Marks of what this process has of the variables that the project's code reads, as it was started. */
   readonly environment: EnvironmentMarks;
   readonly configFile: string | undefined;
+  /**
+   * The project's folder, in which upstreams are started for a session without a folder of its own, such as one over
+   * HTTP. Undefined for the root of the file system, and for a daemon whose sessions are in any folder.
+   */
+  readonly workingFolder: string | undefined;
   readonly commandFolders: readonly string[];
   /** Undefined where nobody has said it: then they are served as long as there is no other command. */
   readonly bundled: Bundled | undefined;
@@ -273,6 +278,7 @@ function toSettings(
       return marks();
     },
     configFile,
+    workingFolder: toWorkingFolder(cwd),
     commandFolders: sources.folders,
     bundled: sources.bundled,
     toolPrefix: wrap === undefined ? (config.toolPrefix ?? "") : "",

@@ -37,7 +37,7 @@ export interface DaemonHomeOptions {
 }
 
 export interface ProxyOptions extends Partial<WireOptions> {
-  /** Words after `serve`. Default: the commands in test/fixtures, without the bundled ones. */
+  /** Words after `serve`, or `wrap` and its words. Default: the commands in test/fixtures, without the bundled ones. */
   readonly words?: readonly string[];
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -182,8 +182,9 @@ export class DaemonHomeHere {
   }
 
   #flags(words: readonly string[], context: Pick<ProxyContext, "cwd" | "env">): ProjectFlags {
-    const flags = readFrontWords(["serve", ...words], context);
-    if (flags === undefined) throw new Error(`A stdio proxy is not started by: serve ${words.join(" ")}`);
+    const typed = words[0] === "wrap" ? words : ["serve", ...words];
+    const flags = readFrontWords(typed, context);
+    if (flags === undefined) throw new Error(`A stdio proxy is not started by: ${typed.join(" ")}`);
     return flags;
   }
 

@@ -35,9 +35,19 @@ export async function serveGateway(given: Given) {
   const { runtime } = server;
   const connect = (revision = "2025-11-25", capabilities: object = {}) =>
     server.client({ revision, capabilities }, { over: "stdio" });
+  /** A client over HTTP: of the local user, of `caller`, or of nobody. */
+  const connectHttp = (revision: string, caller: Caller = { kind: "local" }) =>
+    server.client(
+      { revision },
+      {
+        over: "http",
+        ...(caller.kind === "token" && { headers: { "x-caller": JSON.stringify(caller) } }),
+        isAnonymous: caller.kind === "anonymous",
+      },
+    );
   /** The address over HTTP. */
   const listen = server.url;
-  return { runtime, logged, connect, listen, home };
+  return { runtime, logged, connect, connectHttp, listen, home, cwd };
 }
 
 export const namesIn = async (client: WireClient, list: "tools" | "prompts") =>

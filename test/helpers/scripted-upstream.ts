@@ -1,5 +1,5 @@
 import { LineSplitter } from "../../src/wire/lines.ts";
-import { ownProgram } from "./programs.ts";
+import { ownProgram, type ProgramContext } from "./programs.ts";
 import type { Fields } from "./wire.ts";
 
 interface Script {
@@ -11,7 +11,7 @@ interface Script {
    * The lines for a request: objects are written as JSON, texts as they are. Default, or undefined: a valid answer.
    * An empty list leaves the request without an answer.
    */
-  readonly answer?: (asked: Asked) => Lines | Promise<Lines>;
+  readonly answer?: (asked: Asked, program: ProgramContext) => Lines | Promise<Lines>;
 }
 
 type Lines = readonly (object | string)[] | undefined;
@@ -37,14 +37,15 @@ export function scriptedUpstream({ capabilities = { tools: {} }, tools, answer }
     "tools/list": () => ({ tools: tools?.() ?? [plainTool("count")] }),
     "tools/call": ({ name }) => ({ content: [{ type: "text", text: `${name} is done` }] }),
   };
-  const [command, script] = ownProgram(({ stdin, stdout }) => {
+  const [command, script] = ownProgram((program) => {
+    const { stdin, stdout } = program;
     const splitter = new LineSplitter();
     const receive = async ({ id, method = "", params = {} }: Partial<Asked>) => {
       if (id === undefined) return;
       const result = results[method]?.(params);
       const error = { code: -32601, message: `${method} is not known here` };
       const usual = { jsonrpc: "2.0", id, ...(result === undefined ? { error } : { result }) };
-      for (const said of (await answer?.({ id, method, params })) ?? [usual])
+      for (const said of (await answer?.({ id, method, params }, program)) ?? [usual])
         stdout.write(`${typeof said === "string" ? said : JSON.stringify(said)}\n`);
     };
     stdin.on("data", (chunk: Buffer) => {
