@@ -3,8 +3,9 @@ import { hostsKnown } from "../../asking/hosts/host-settings.ts";
 import { declaresTasks, isSlow, type Observation, observeTools } from "../../asking/hosts/observe.ts";
 import { isKeptInTime, type Prediction, predict } from "../../asking/hosts/predict.ts";
 import { listCuts, remedyFor } from "../../asking/hosts/remedy.ts";
-import { findStatedDuration, mayBeTask } from "../../asking/likely-slow.ts";
+import { mayBeTask } from "../../asking/likely-slow.ts";
 import type { Probe } from "../../asking/probe.ts";
+import { findStatedDuration } from "../../asking/stated-duration.ts";
 import { type Check, type Fault, failed, passed, type Severity, type Skipped, skipped } from "../../check.ts";
 import { quoteWord } from "../../text.ts";
 
