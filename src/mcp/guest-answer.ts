@@ -3,7 +3,7 @@ import { ProtocolError, RpcCode } from "../errors.ts";
 import { weigh } from "../task/weigh.ts";
 import { excerptOf, isObject, type Json, listOf, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
-import { MalformedAnswer } from "../wire/peer-errors.ts";
+import { checkToolResult, MalformedAnswer } from "../wire/peer-errors.ts";
 import type { Result } from "./request.ts";
 
 /** So many pages of a list are read to know what is in it. */
@@ -29,7 +29,8 @@ export async function readAllPages(
 export function toAnswered({ result, error }: Message, method: string, params: Json): Result {
   if (error instanceof MalformedAnswer) throw error.naming("The server", method);
   if (error !== undefined) throw withoutEcho(toError(error), textOf(params.name) ?? textOf(params.uri));
-  if (!isObject(result)) throw new MalformedAnswer("its `result` is no object", "The server", method);
+  if (!isObject(result)) throw new MalformedAnswer("its `result` is no object", { request: method });
+  checkToolResult(method, result);
   return bounded(result, method, textOf(params.name));
 }
 

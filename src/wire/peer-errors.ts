@@ -1,4 +1,5 @@
 import { CommandError, RpcCode } from "../errors.ts";
+import { fieldsOf, type Json } from "./json.ts";
 
 /** The other side answered with an error of JSON-RPC, or a task of its ended in one. */
 export class ServerError extends CommandError {
@@ -16,24 +17,48 @@ export class ServerError extends CommandError {
   }
 }
 
+interface MalformedOptions {
+  readonly server?: string;
+  readonly request?: string;
+  /** The protocol whose rules the answer breaks. Default: JSON-RPC. */
+  readonly protocol?: "JSON-RPC" | "MCP";
+}
+
 /**
- * The server sent an answer that breaks the rules of JSON-RPC. The request has ended: no other answer will come. `code`
- * and `message` make it the `error` of a message.
+ * The server sent an answer that breaks the rules of JSON-RPC or MCP. The request has ended: no other answer will come.
+ * `code` and `message` make it the `error` of a message.
  */
 export class MalformedAnswer extends CommandError {
   override readonly name = "MalformedAnswer";
   readonly code = RpcCode.Internal;
-  readonly flaw: string;
+  readonly #flaw: string;
+  readonly #protocol: "JSON-RPC" | "MCP";
 
-  constructor(flaw: string, server = "The server", request = "a request") {
-    super(`${server} answered ${request} with a message that is not valid JSON-RPC: ${flaw}.`);
-    this.flaw = flaw;
+  constructor(
+    flaw: string,
+    { server = "The server", request = "a request", protocol = "JSON-RPC" }: MalformedOptions = {},
+  ) {
+    super(`${server} answered ${request} with a message that is not valid ${protocol}: ${flaw}.`);
+    this.#flaw = flaw;
+    this.#protocol = protocol;
   }
 
   /** The same error in a sentence that names the server and the request. */
   naming(server: string, request: string): MalformedAnswer {
-    return new MalformedAnswer(this.flaw, server, request);
+    return new MalformedAnswer(this.#flaw, { server, request, protocol: this.#protocol });
   }
+}
+
+/**
+ * Throws a `MalformedAnswer` where the result holds that of a tool, and its `content` is there and no array: whatever
+ * reads it would take it for empty. Without `content` a result passes.
+ */
+export function checkToolResult(method: string, result: Json): void {
+  const isToolResult = method === "tools/call" || method === "tasks/result";
+  const { content } = isToolResult ? result : method === "tasks/get" ? fieldsOf(result.result) : {};
+  if (content === undefined || Array.isArray(content)) return;
+  const flaw = `its \`content\` is no array: «${cut(JSON.stringify(content), 100)}»`;
+  throw new MalformedAnswer(flaw, { request: method, protocol: "MCP" });
 }
 
 /** The server cannot be reached, or was lost. */

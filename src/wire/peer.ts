@@ -3,7 +3,7 @@ import { RequestError, RpcCode } from "../errors.ts";
 import { type Id, InFlight, type Sent } from "./in-flight.ts";
 import { fieldsOf, isObject, type Json } from "./json.ts";
 import type { Message } from "./message.ts";
-import { ConnectionError, MalformedAnswer, ServerError } from "./peer-errors.ts";
+import { ConnectionError, checkToolResult, MalformedAnswer, ServerError } from "./peer-errors.ts";
 
 /** Messages to and from the other side, whatever carries them. */
 export interface Link {
@@ -210,5 +210,6 @@ function resultOf({ result, error }: Message, method: string): Json {
   if (error !== undefined) throw new ServerError(error);
   if (!isObject(result))
     throw new RequestError("request", `Asked for ${method}, the server answered with something that is no result.`);
+  checkToolResult(method, result);
   return result;
 }

@@ -3,7 +3,7 @@ import { answer as answerWell, refuse, serveLoopback } from "../client/loopback.
 import { runCli } from "../helpers/cli.ts";
 import { wrapHere } from "../helpers/gateway-here.ts";
 import { serveLines } from "../helpers/line-server.ts";
-import { scriptedUpstream } from "../helpers/scripted-upstream.ts";
+import { plainTool, scriptedUpstream } from "../helpers/scripted-upstream.ts";
 import type { Result } from "../helpers/wire.ts";
 
 /** What is wrong with an answer, and the words for it. */
@@ -116,6 +116,42 @@ test("a result that is no object ends its call with a sentence, too", async () =
   }
 });
 
+const flawed: readonly (readonly [unknown, string])[] = [
+  ["hello", '"hello"'],
+  [{ type: "text", text: "hello" }, '{"type":"text","text":"hello"}'],
+  [null, "null"],
+];
+
+test.each(flawed)("and so does one whose `content` is no array, also of a task: %o", async (content, shown) => {
+  const upstream = scriptedUpstream({
+    capabilities: { tools: {}, tasks: { requests: { tools: { call: {} } } } },
+    tools: () => [plainTool("count"), { ...plainTool("explore"), execution: { taskSupport: "required" } }],
+    answer: ({ id, method, params }) => {
+      if (method === "tools/call" && params.task !== undefined)
+        return [{ jsonrpc: "2.0", id, result: { task: { taskId: "t1", status: "working" } } }];
+      return ["tools/call", "tasks/result"].includes(method)
+        ? [{ jsonrpc: "2.0", id, result: { content } }]
+        : undefined;
+    },
+  });
+  const gateway = await wrapHere(upstream);
+  for (const revision of ["2025-11-25", "2026-07-28"]) {
+    const client = await gateway.connect("stdio", { revision });
+    for (const name of ["count", "explore"])
+      expect(failureOf(await client.call(name))).toEqual([
+        true,
+        `The upstream theirs answered ${name} with a message that is not valid MCP: its \`content\` is no array: «${shown}».`,
+      ]);
+  }
+});
+
+test("a result without `content` is passed on", async () => {
+  const answer = ({ id, method }: { id: number; method: string }) =>
+    method === "tools/call" ? [{ jsonrpc: "2.0", id, result: { structuredContent: { pages: 3 } } }] : undefined;
+  const client = await (await wrapHere(scriptedUpstream({ answer }))).connect("stdio", { revision: "2025-11-25" });
+  expect((await client.call("count")).structuredContent).toEqual({ pages: 3 });
+});
+
 test("a line of a log that has an ID and an error is no answer", async () => {
   const upstream = scriptedUpstream({
     answer: ({ id, method }) =>
@@ -148,6 +184,17 @@ describe("meanwhile call", () => {
     const sentence = `The server answered tools/call with a message that is not valid JSON-RPC: ${flaw}.`;
     expect(withoutId(stderr)).toContain(sentence);
     expect(code).toBe(1);
+  });
+
+  test.each(flawed)("ends with a sentence after a result whose `content` is %o", async (content, shown) => {
+    const call = await callServer(() => ({ result: { content } }));
+    for (const words of [[], ["--json"]]) {
+      const { code, stderr } = await call(...words);
+      expect(stderr).toContain(
+        `The server answered tools/call with a message that is not valid MCP: its \`content\` is no array: «${shown}».`,
+      );
+      expect(code).toBe(1);
+    }
   });
 
   test.each([
