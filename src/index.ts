@@ -1,3 +1,4 @@
+export type { AppCaller, AppUser, ForCaller } from "./auth/app-caller.ts";
 export type { Caller } from "./command/caller.ts";
 export {
   type Command,
@@ -15,7 +16,6 @@ export { filterCompletions } from "./completion/filter.ts";
 export { complete } from "./completion/lazily.ts";
 export { type Resolved, resolveContext, resolveReference } from "./completion/references.ts";
 export { defineConfig, type ServerHook, type UserConfig } from "./config.ts";
-export type { AnonymousCallers, AppCaller, ForAnyCaller, ForCaller } from "./embed/app-caller.ts";
 export type { ServerCallOptions } from "./embed/call-here.ts";
 export { type AuthorsCli, type CliOptions, createCli } from "./embed/create-cli.ts";
 export {

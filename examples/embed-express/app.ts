@@ -37,7 +37,7 @@ const mcp = createServer({
   store: process.env.STORE ?? "./data/tasks.db",
   identify({ headers }) {
     const subject = users.get(headers.authorization ?? "");
-    return subject === undefined ? undefined : { subject };
+    return subject === undefined ? undefined : { kind: "app", id: subject };
   },
 });
 

@@ -10,7 +10,7 @@ function createReports(): McpServer {
     "who_am_i",
     { description: "Says who calls", annotations: { readOnlyHint: true } },
     ({ http }) => ({
-      content: [{ type: "text", text: String(http?.authInfo?.extra?.subject) }],
+      content: [{ type: "text", text: String(http?.authInfo?.extra?.id) }],
     }),
   );
   server.registerTool(
@@ -25,7 +25,7 @@ function createReports(): McpServer {
 }
 
 const mcp = durable(createReports, {
-  identify: ({ headers }) => (headers.authorization === "Bearer key-of-ann" ? { subject: "ann" } : undefined),
+  identify: ({ headers }) => (headers.authorization === "Bearer key-of-ann" ? { kind: "app", id: "ann" } : undefined),
   hosts: { hasty: { limitSeconds: 6 } },
 });
 

@@ -31,7 +31,7 @@ const mcp = createServer({
 
 const app = new Hono();
 app.use("/mcp", bearerAuth({ token: "key-of-the-team" }));
-app.all("/mcp", (c) => mcp.fetch(c.req.raw, { caller: { subject: "the team" } }));
+app.all("/mcp", (c) => mcp.fetch(c.req.raw, { caller: { kind: "app", id: "the team" } }));
 
 serve({ fetch: app.fetch, port: Number(process.env.PORT ?? 3000), hostname: "127.0.0.1" }, ({ port }) =>
   console.log(`http://127.0.0.1:${port}/mcp`),

@@ -1,4 +1,4 @@
-import type { Caller } from "./caller.ts";
+import type { Caller, CallerDetails } from "./caller.ts";
 import type { ForeignRequest, JsonObject } from "./foreign.ts";
 import type { RpcError } from "./outcome.ts";
 import type { InferOutput, JsonSchema, Schema } from "./schema.ts";
@@ -46,7 +46,8 @@ export interface OriginClient {
   readonly isModern?: boolean;
   /** As it has declared them. */
   readonly capabilities?: JsonObject;
-  readonly scopes?: readonly string[];
+  /** What was known about the caller beside the ID. */
+  readonly caller?: CallerDetails;
   /** The `_meta` of its request, without the token that its progress has. */
   readonly meta?: JsonObject;
   /** A mark of the variables that its session was started with; nothing can be told from it. */

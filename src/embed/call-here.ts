@@ -1,6 +1,7 @@
+import { callerIn, type ForCaller } from "../auth/app-caller.ts";
 import { toTimestamp } from "../clock.ts";
 import { ownArguments } from "../command/aliases.ts";
-import { callerKey } from "../command/caller.ts";
+import { callerKey, detailsOf } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Answer, Origin, Question } from "../command/context.ts";
 import { closest } from "../command/suggest.ts";
@@ -16,7 +17,6 @@ import { ProgressReader } from "../task/progress.ts";
 import { isTerminal, type Task, type TaskProgress, type TaskQuestion } from "../task/task.ts";
 import { toProgress } from "../task/task-outcome.ts";
 import type { Json } from "../wire/json.ts";
-import { type ForCaller, toCallerOrOwn } from "./app-caller.ts";
 import { asCallResult, type CallResult } from "./result-copy.ts";
 
 export interface ServerCallOptions extends ForCaller {
@@ -89,9 +89,10 @@ class CallHere implements CallWatcher {
     this.#core = core;
     this.#entry = entry;
     this.#options = options;
-    this.#caller = callerKey(toCallerOrOwn(options.caller, core.localUser));
-    const scopes = options.caller?.scopes;
-    this.#origin = { door: "mcp", folder: undefined, ...(scopes !== undefined && { client: { scopes } }) };
+    const caller = callerIn(core, options.caller);
+    this.#caller = callerKey(caller);
+    const details = detailsOf(caller);
+    this.#origin = { door: "mcp", folder: undefined, ...(details !== undefined && { client: { caller: details } }) };
     this.#gone = options.signal ?? new AbortController().signal;
   }
 

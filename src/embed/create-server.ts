@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Readable, Writable } from "node:stream";
+import type { ForCaller } from "../auth/app-caller.ts";
 import { messageOf, RpcCode } from "../errors.ts";
 import { writeMessage } from "../wire/message.ts";
-import { type ForCaller, toTokenCaller } from "./app-caller.ts";
 import type { ServerCallOptions } from "./call-here.ts";
 import type { OpenParts, OpenServer } from "./open-embedded.ts";
 import type { CallResult } from "./result-copy.ts";
@@ -109,11 +109,10 @@ class LazyServer implements EmbeddedServer {
 
   readonly fetch: EmbeddedServer["fetch"] = async (request, options = {}) => {
     const { caller, body } = options;
-    const known = caller === undefined ? undefined : toTokenCaller(caller);
     if (this.#closing !== undefined) return new Response(toAnswer(closedText), { status: 503, headers });
     const opened = await this.#open().catch(() => undefined);
     if (opened === undefined) return new Response(toAnswer(unopenedText), { status: 500, headers });
-    return await opened.mount.fetch(request, { caller: known, body });
+    return await opened.mount.fetch(request, { caller, body });
   };
 
   readonly node: EmbeddedServer["node"] = (request, response, bodyOrNext) => {

@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
+import { type AppCaller, callerIn } from "../auth/app-caller.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import { mergeSources } from "../command/catalog.ts";
 import { openLiveFolders } from "../command/folder-source.ts";
@@ -17,7 +18,6 @@ import { createRuntime, type RuntimeCore } from "../runtime/runtime.ts";
 import { type Streams, serveStreams } from "../serve.ts";
 import { isStoreFile, memoryStore, refuseShared } from "../store/open.ts";
 import { createHttpMount, type HttpMount } from "../transport/http/mount.ts";
-import { type AppCaller, toCallerOrOwn, toTokenCaller } from "./app-caller.ts";
 import { toHomelessSettings } from "./homeless-settings.ts";
 import type { CheckedOptions } from "./server-options.ts";
 import { type MessageTransport, TransportWay } from "./transport-way.ts";
@@ -55,10 +55,10 @@ export class OpenServer {
   }
 
   async connect(transport: MessageTransport, caller: AppCaller | undefined): Promise<void> {
-    const { serving, localUser, log } = this.core;
+    const { serving, log } = this.core;
     const way = new TransportWay(transport, log);
     const conversation = new Conversation(serving.served, {
-      caller: toCallerOrOwn(caller, localUser),
+      caller: callerIn(this.core, caller),
       door: "stdio",
       way,
       firstId: createFirstNumber(),
@@ -129,23 +129,9 @@ function prepareStore(store: string): void {
   refuseShared(store, "set `store` to a file in a folder of your own");
 }
 
-function openMount(
-  { serving, localUser, clock, log }: RuntimeCore,
-  { identify, publicUrl }: CheckedOptions,
-): HttpMount {
-  return createHttpMount({
-    serving,
-    localUser,
-    ...(identify !== undefined && {
-      identify: async (request) => {
-        const caller = await identify(request);
-        return caller === undefined || caller === null ? undefined : toTokenCaller(caller);
-      },
-    }),
-    publicUrl,
-    clock,
-    log,
-  });
+function openMount(core: RuntimeCore, { identify, publicUrl }: CheckedOptions): HttpMount {
+  const { serving, clock, log } = core;
+  return createHttpMount({ serving, callers: core, identify, publicUrl, clock, log });
 }
 
 function openServerLog({ log, logLevel = "warn" }: CheckedOptions): Logger {

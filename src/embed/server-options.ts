@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import type { AppCaller } from "../auth/app-caller.ts";
 import { commandsOf } from "../command/code-source.ts";
 import type { Command } from "../command/command.ts";
 import type { CommandSource } from "../command/source.ts";
@@ -10,7 +11,6 @@ import { byStore, isQueue } from "../queue/open-dispatcher.ts";
 import { checkConfig } from "../settings/check-config.ts";
 import { isAcrossMachines, isPostgresUrl, isStoreFile, memoryStore } from "../store/open.ts";
 import { isConcurrency, isTtl, maxConcurrency, maxTtlMs } from "../task/limits.ts";
-import type { AppCaller } from "./app-caller.ts";
 
 /** What an app looks at to know who calls. */
 export interface AppRequest {

@@ -1,3 +1,4 @@
+import { callerIn, type ForCaller } from "../auth/app-caller.ts";
 import { toTimestamp } from "../clock.ts";
 import { callerKey } from "../command/caller.ts";
 import type { Answer, Question } from "../command/context.ts";
@@ -7,7 +8,6 @@ import { type Engine, UnknownTask } from "../task/engine.ts";
 import { statusLine } from "../task/status-line.ts";
 import { isTerminal, openQuestions, type Task, type TaskProgress, type TaskStatus } from "../task/task.ts";
 import { listTokens, progressOfToken, type TokenAnswer, type TokenProgress } from "../task/token-progress.ts";
-import { type ForAnyCaller, type ForCaller, toAnyCaller, toCallerOrOwn } from "./app-caller.ts";
 import { asCallResult, type CallResult } from "./result-copy.ts";
 
 /** A task as the app around a server sees it. */
@@ -62,15 +62,15 @@ export interface ServerTasks {
  */
 export interface ServerProgress {
   /** The progress of the live call with this token; `ok: false` and the reason where there is no such call. */
-  progressOf(token: string | number, options?: ForAnyCaller): Promise<TokenAnswer>;
+  progressOf(token: string | number, options?: ForCaller): Promise<TokenAnswer>;
   /** Every live call that has a progress token, newest first. */
-  listProgress(options?: ForAnyCaller): Promise<readonly TokenProgress[]>;
+  listProgress(options?: ForCaller): Promise<readonly TokenProgress[]>;
 }
 
 const keyIn =
-  ({ localUser }: RuntimeCore) =>
+  (core: RuntimeCore) =>
   ({ caller }: ForCaller = {}) =>
-    callerKey(toCallerOrOwn(caller, localUser));
+    callerKey(callerIn(core, caller));
 
 /** The view on an open server. */
 export function createServerTasks(core: RuntimeCore): ServerTasks {
@@ -106,7 +106,7 @@ export function createServerTasks(core: RuntimeCore): ServerTasks {
 
 export function createServerProgress(core: RuntimeCore): ServerProgress {
   const openEngine = async () => (await core.tasks.calls()).engine;
-  const keyOf = ({ caller }: ForAnyCaller = {}) => callerKey(toAnyCaller(caller, core.localUser));
+  const keyOf = keyIn(core);
   return {
     async progressOf(token, options) {
       const engine = await openEngine();

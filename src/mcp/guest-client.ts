@@ -92,21 +92,23 @@ export interface GuestClient {
 export function extraOf(client: GuestClient | undefined): MessageExtra | undefined {
   if (client === undefined) return undefined;
   const { hangUp, caller } = client;
-  if (hangUp === undefined && caller?.kind !== "token") return undefined;
+  const authInfo = toAuthInfo(caller);
+  if (hangUp === undefined && authInfo === undefined) return undefined;
   return {
     ...(hangUp !== undefined && { closeSSEStream: hangUp }),
-    ...(caller?.kind === "token" && { authInfo: toAuthInfo(caller) }),
+    ...(authInfo !== undefined && { authInfo }),
   };
 }
 
-/** Who asks, in the SDKs' words. The token itself stays with whoever checked it. */
-function toAuthInfo({
-  client,
-  subject,
-  issuer,
-  scopes,
-}: Caller & { kind: "token" }): NonNullable<MessageExtra["authInfo"]> {
-  return { token: "", clientId: client, scopes: [...(scopes ?? [])], extra: { subject, issuer } };
+/**
+ * The caller as the SDKs name one; undefined for the local user and anonymous callers. The token itself stays with the
+ * code that checked it.
+ */
+function toAuthInfo(caller: Caller | undefined): MessageExtra["authInfo"] {
+  if (caller === undefined || caller.kind === "local" || caller.kind === "anonymous") return undefined;
+  const { kind, id, name, client = "", scopes, groups } = caller;
+  const extra = { kind, id, ...(name !== undefined && { name }), groups: [...groups] };
+  return { token: "", clientId: client, scopes: [...scopes], extra };
 }
 
 export function whoAsks(caller: Caller, session: string | undefined): string {

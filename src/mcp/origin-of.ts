@@ -1,3 +1,4 @@
+import { detailsOf } from "../command/caller.ts";
 import type { Command } from "../command/command.ts";
 import type { Origin, OriginClient } from "../command/context.ts";
 import { isObject, type Json } from "../wire/json.ts";
@@ -16,15 +17,16 @@ function clientFor(
   { caller, client, connection, meta, inputResponses }: ClientRequest,
   { foreign }: Command,
 ): OriginClient | undefined {
-  const scopes = caller.kind === "token" && caller.scopes !== undefined ? { scopes: caller.scopes } : undefined;
+  const details = detailsOf(caller);
+  const known = details === undefined ? undefined : { caller: details };
   const [elicitation, sampling, roots] = (["elicitation", "sampling", "roots"] as const).map((name) =>
     toKept(client.capabilities[name]),
   );
   // Who has folders may be asked for them by any command.
   if (foreign === undefined)
-    return roots === undefined && scopes === undefined
+    return roots === undefined && known === undefined
       ? undefined
-      : { ...(roots !== undefined && { capabilities: { roots } }), ...scopes };
+      : { ...(roots !== undefined && { capabilities: { roots } }), ...known };
   const { session } = connection;
   const environment = environmentKey(connection.environment);
   // What follows its progress has a token of its own.
@@ -41,7 +43,7 @@ function clientFor(
       ...(roots !== undefined && { roots }),
       ...(takesTasks(client.capabilities) && { extensions: { [tasksExtension]: {} } }),
     },
-    ...scopes,
+    ...known,
     ...(Object.keys(said).length > 0 && { meta: said }),
     ...(Object.keys(responses).length > 0 && { responses }),
   };

@@ -1,12 +1,17 @@
+import type { Caller } from "../command/caller.ts";
 import type { CommandStats } from "../task/history.ts";
 import type { OwnResources } from "./parts.ts";
 import type { Result } from "./request.ts";
 
 const statsUri = "meanwhile://stats";
 
+/** Durations of other callers' runs are shown where callers are not told apart, and to the local user. */
+function seesStats({ kind }: Caller): boolean {
+  return kind === "local" || kind === "anonymous";
+}
+
 /**
- * Resources about the server itself: how long its commands take, over all callers. Callers whom `identify` names do not
- * see them, because the durations of others are none of their business.
+ * Resources about the server itself: how long its commands take, over all callers.
  */
 export function createResources(readStats: () => Promise<readonly CommandStats[]>): OwnResources {
   const stats = {
@@ -17,8 +22,8 @@ export function createResources(readStats: () => Promise<readonly CommandStats[]
     mimeType: "application/json",
   };
   return {
-    list: (caller) => (caller.kind === "token" ? [] : [stats]),
-    read: (uri, caller) => (uri === statsUri && caller.kind !== "token" ? readAsJson(readStats) : undefined),
+    list: (caller) => (seesStats(caller) ? [stats] : []),
+    read: (uri, caller) => (uri === statsUri && seesStats(caller) ? readAsJson(readStats) : undefined),
   };
 }
 

@@ -28,6 +28,7 @@ export interface RuntimeCore {
   readonly tasks: ServedTasks;
   /** Who calls by stdio, by the home's token, or in the program around the server. */
   readonly localUser: Caller;
+  readonly project: string;
   readonly clock: Clock;
   readonly log: Logger;
   /**
@@ -154,7 +155,7 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
     serving.close();
     await killed;
   };
-  return { catalog, serving, tasks, localUser, clock, log, close, kill };
+  return { catalog, serving, tasks, localUser, project, clock, log, close, kill };
 }
 
 async function openSources(

@@ -35,7 +35,7 @@ export const defaultLimits: Limits = {
 /** The setting that limits the live tasks of a caller. */
 export function taskLimitOf(caller: string): "localTasks" | "signedInTasks" | "anonymousTasks" {
   if (caller === anonymousKey) return "anonymousTasks";
-  return caller.startsWith("token:") ? "signedInTasks" : "localTasks";
+  return caller.startsWith("user:") || caller.startsWith("app:") ? "signedInTasks" : "localTasks";
 }
 
 /** How long a question waits for its answer, unless the settings say otherwise. */

@@ -83,7 +83,7 @@ export class Runner {
       clock,
       home,
       config,
-      caller: toCaller(caller, origin.client?.scopes),
+      caller: toCaller(caller, origin.client?.caller),
       origin,
       isDebug,
       door,

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { anonymous, userCaller } from "../../src/command/caller.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { content } from "../../src/command/content.ts";
 import type { Answer, ProgressReport, Question } from "../../src/command/context.ts";
@@ -84,7 +85,7 @@ describe("a run", () => {
     expect(messages).toMatchObject([{ type: "error", text: "no", details: { field: "a" } }]);
   });
 
-  test.each([{ kind: "anonymous" } as const, { kind: "token", issuer: "i", client: "c", subject: "s" } as const])(
+  test.each([anonymous, userCaller({ issuer: "https://issuer.example", subject: "s" })])(
     "names the causes of an error, and no file, to a caller who is $kind",
     async (caller) => {
       const failing = (error: unknown) => defineCommand({ summary: "x", run: () => Promise.reject(error) });

@@ -129,18 +129,20 @@ describe("A call", () => {
   test("is the process's own, or of a caller whom the app names; others' tasks are not there for either", async () => {
     const server = open();
     expect(dataOf(await server.call("who"))).toMatchObject({ caller: { kind: "local" }, home: process.cwd() });
-    const ann = { subject: "ann", scopes: ["read"] };
+    const ann = { kind: "app", id: "ann", scopes: ["read"] } as const;
     expect(dataOf(await server.call("who", {}, { caller: ann }))).toMatchObject({
-      caller: { kind: "token", issuer: "", client: "", subject: "ann", scopes: ["read"] },
+      caller: { kind: "app", id: "ann", scopes: ["read"], groups: [] },
     });
-    await expect(server.call("who", {}, { caller: { subject: "" } })).rejects.toThrow("A caller must be { subject");
+    await expect(server.call("who", {}, { caller: { kind: "app", id: "" } })).rejects.toThrow(
+      'A caller must be { kind: "app", id }',
+    );
     const waiting = server.call("report_publish", {}, { caller: ann });
     const { taskId } = await vi.waitFor(async () => {
       const [task] = (await server.tasks.list({ caller: ann })).tasks;
       expect(task?.status).toBe("input_required");
       return task as { taskId: string };
     });
-    for (const caller of [undefined, { subject: "bob" }, { subject: "ann", client: "other" }]) {
+    for (const caller of [undefined, { kind: "app", id: "bob" }, { kind: "anonymous" }] as const) {
       expect(await server.tasks.get(taskId, { caller })).toBeUndefined();
       expect((await server.tasks.list({ caller })).tasks).toEqual([]);
       await expect(server.tasks.cancel(taskId, { caller })).rejects.toThrow("There is no such task");
@@ -245,11 +247,11 @@ describe("A transport", () => {
   test("of SDK v2 carries a client, and is closed with the server", async () => {
     const server = open();
     const [theirs, ours] = InMemory2.createLinkedPair();
-    await server.connect(ours, { caller: { subject: "ann" } });
+    await server.connect(ours, { caller: { kind: "app", id: "ann" } });
     const client = new Client2({ name: "two", version: "1" });
     await client.connect(theirs);
     expect(dataOf(await client.callTool({ name: "who", arguments: {} }))).toMatchObject({
-      caller: { kind: "token", subject: "ann" },
+      caller: { kind: "app", id: "ann" },
     });
     const closed = new Promise<void>((resolve) => {
       client.onclose = resolve;
@@ -330,7 +332,7 @@ describe("HTTP", () => {
     ...more,
   });
   const identify = async ({ headers }: { readonly headers: Readonly<Record<string, string | undefined>> }) =>
-    headers.authorization === "Bearer ann" ? { subject: "ann" } : undefined;
+    headers.authorization === "Bearer ann" ? ({ kind: "app", id: "ann" } as const) : undefined;
   const requestOf = (more: Record<string, string> = {}) =>
     new Request("http://127.0.0.1/any/path", { method: "POST", headers: headersOf("who", more), body: call("who") });
 
@@ -339,9 +341,9 @@ describe("HTTP", () => {
     const { fetch } = server;
     const known = await fetch(requestOf({ authorization: "Bearer ann" }));
     expect(known.status).toBe(200);
-    expect(await known.text()).toContain('"subject":"ann"');
+    expect(await known.text()).toContain('"id":"ann"');
     expect((await fetch(requestOf())).status).toBe(401);
-    expect(await (await fetch(requestOf(), { caller: { subject: "bob" } })).text()).toContain('"subject":"bob"');
+    expect(await (await fetch(requestOf(), { caller: { kind: "app", id: "bob" } })).text()).toContain('"id":"bob"');
   });
 
   test("without `identify`: the app asks for the progress of anonymous callers by their tokens", async () => {
@@ -357,7 +359,7 @@ describe("HTTP", () => {
     );
     expect(await server.listProgress({ caller })).toMatchObject([{ token: "tok-1" }]);
     expect(await server.progressOf("tok-1"), "they are not the user of this process").toMatchObject({ ok: false });
-    expect(await server.progressOf("tok-1", { caller: { subject: "ann" } })).toMatchObject({ ok: false });
+    expect(await server.progressOf("tok-1", { caller: { kind: "app", id: "ann" } })).toMatchObject({ ok: false });
     await expect(server.progressOf("tok-1", { caller: { kind: "somebody" } as never })).rejects.toThrow(TypeError);
     letGo();
     expect(await answer).toContain('"done":true');
@@ -473,7 +475,7 @@ describe("progressOf and listProgress", () => {
     const gate = Promise.withResolvers<void>();
     const server = openWith(gate.promise);
     expect(await server.progressOf("abc-1")).toMatchObject({ ok: false, error: "token_not_found" });
-    const caller = { subject: "ann" };
+    const caller = { kind: "app", id: "ann" } as const;
     const [theirs, ours] = InMemory1.createLinkedPair();
     await server.connect(ours, { caller });
     const client = new Client1({ name: "one", version: "1" });
@@ -486,7 +488,7 @@ describe("progressOf and listProgress", () => {
     });
     expect(await server.progressOf("abc-1", { caller })).toEqual({ ok: true, progress: listed, others: [] });
     expect(await server.listProgress()).toEqual([]);
-    expect(await server.progressOf("abc-1", { caller: { subject: "bob" } })).toMatchObject({ ok: false });
+    expect(await server.progressOf("abc-1", { caller: { kind: "app", id: "bob" } })).toMatchObject({ ok: false });
     gate.resolve();
     await call;
     await vi.waitFor(async () => expect(await server.listProgress({ caller })).toEqual([]));

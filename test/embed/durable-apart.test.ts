@@ -14,7 +14,7 @@ const form = { type: "object" as const, properties: { word: { type: "string" as 
 async function connect(server: EmbeddedServer, name: string) {
   const asked: string[] = [];
   const [near, far] = InMemoryTransport.createLinkedPair();
-  await server.connect(far, { caller: { subject: name } });
+  await server.connect(far, { caller: { kind: "app", id: name } });
   const client = new Client({ name, version: "1" }, { capabilities: { elicitation: {} } });
   client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
     asked.push(params.message);
@@ -74,9 +74,9 @@ test("a server that is made for each has nothing of one caller's for another, al
   };
   const server = durable(make);
   onTestFinished(() => server.close());
-  const callers = [{ subject: "alice" }, { subject: "bob" }];
+  const callers = [{ kind: "app", id: "alice" } as const, { kind: "app", id: "bob" } as const];
   for (const caller of callers) expect(await server.call("hold", {}, { caller })).toEqual(text("nothing"));
-  expect(await server.call("hold", {}, { caller: { subject: "alice" } })).toEqual(text("a secret"));
+  expect(await server.call("hold", {}, { caller: { kind: "app", id: "alice" } })).toEqual(text("a secret"));
   const stranger = async () => {
     const answer = await server.fetch(modernCall("hold"));
     return ((await answer.json()) as { result: unknown }).result;

@@ -79,7 +79,7 @@ test("a shared server asks its only client for the roots at its start, and again
 
 test("a shared server takes no roots of a client over HTTP, and asks that client everything else", async () => {
   const { server, learned } = makeServer();
-  const { connect } = await openWrapped(server, { identify: () => ({ subject: "ann" }) });
+  const { connect } = await openWrapped(server, { identify: () => ({ kind: "app", id: "ann" }) });
   const client = await connect("http", withRoots);
   await client.openStream();
   const asked = answerWith(client, "Ann");
@@ -160,7 +160,8 @@ function answerWith(client: WireClient, word: string): Message[] {
 test("what the code of one caller's call asks after the call has ended reaches no other caller", async () => {
   const { server, late } = makeAsker();
   const identify = ({ headers }: { headers: Readonly<Record<string, string | undefined>> }) => ({
-    subject: headers.authorization ?? "",
+    kind: "app" as const,
+    id: headers.authorization ?? "",
   });
   const { connect, reached } = await openWrapped(server, { identify });
   const ann = await connect("http", { ...withRoots, headers: { authorization: "ann" } });
@@ -266,7 +267,7 @@ test("clients of 2026-07-28 over HTTP have a server for each caller, which asks 
     return (made.at(-1) as Made).server;
   };
   const { connect } = await openWrapped(makeOne, {
-    identify: ({ headers }) => ({ subject: headers.authorization ?? "" }),
+    identify: ({ headers }) => ({ kind: "app", id: headers.authorization ?? "" }),
   });
   const as = (name: string) =>
     connect("http", { revision: modern, capabilities: { roots: {} }, headers: { authorization: name } });

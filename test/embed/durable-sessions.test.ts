@@ -80,7 +80,7 @@ function makeServer(by: "request" | "server" = "request"): Made {
 }
 
 /** Two sessions of one caller's; what strangers at one server are told is said elsewhere. */
-const oneCaller = { identify: () => ({ subject: "ada" }) };
+const oneCaller = { identify: () => ({ kind: "app", id: "ada" }) as const };
 
 /** Answers every question with the client's own name, and keeps what it was asked. */
 function answerAs(client: WireClient, name: string): Message[] {

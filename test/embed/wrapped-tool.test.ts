@@ -52,8 +52,8 @@ async function post({ fetch }: EmbeddedServer, name: string): Promise<string> {
   return await response.text();
 }
 
-const identify = () => ({ subject: "ann", client: "app", scopes: ["read"] });
-const ann = { token: "", clientId: "app", scopes: ["read"], extra: { subject: "ann", issuer: "" } };
+const identify = () => ({ kind: "app", id: "ann", client: "app", scopes: ["read"] }) as const;
+const ann = { token: "", clientId: "app", scopes: ["read"], extra: { kind: "app", id: "ann", groups: [] } };
 
 test.for<[base: string, make: () => ServerV1 | ServerV2]>([
   [

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, test, vi } from "vitest";
-import type { Caller } from "../../src/command/caller.ts";
+import type { UserIdentity } from "../../src/command/caller.ts";
 import type { SeenRequest } from "../fixtures/gateway/http.mjs";
 import { Gate } from "../helpers/gated.ts";
 import { namesIn, serveGateway, textIn } from "../helpers/gateway.ts";
@@ -18,12 +18,7 @@ const secretsOf = (name: string) => ({
   "x-forwarded-for": `address-of-${name}`,
   traceparent: `00-${"1".repeat(32)}-${"2".repeat(16)}-01`,
 });
-const callerCalled = (subject: string): Caller => ({
-  kind: "token",
-  issuer: "https://i.example",
-  client: "app",
-  subject,
-});
+const callerCalled = (subject: string): UserIdentity => ({ issuer: "https://i.example", client: "app", subject });
 const headersOf = (name: string) => ({ ...secretsOf(name), "x-caller": JSON.stringify(callerCalled(name)) });
 
 /** A signed-in caller's client at the gateway. */

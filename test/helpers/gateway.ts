@@ -1,4 +1,4 @@
-import type { Caller } from "../../src/command/caller.ts";
+import { type UserIdentity, userCaller } from "../../src/command/caller.ts";
 import type { UserConfig } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
 import type { Wrap } from "../../src/project/wrap.ts";
@@ -30,7 +30,7 @@ export async function serveGateway(given: Given) {
     log: { ...silentLog, error: keep, warn: keep },
     // Callers over HTTP are known by a header.
     identify: ({ headers }) =>
-      typeof headers["x-caller"] === "string" ? (JSON.parse(headers["x-caller"]) as Caller) : undefined,
+      typeof headers["x-caller"] === "string" ? userCaller(JSON.parse(headers["x-caller"]) as UserIdentity) : undefined,
   });
   const { runtime } = server;
   const connect = (revision = "2025-11-25", capabilities: object = {}) =>

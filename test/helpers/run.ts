@@ -1,4 +1,5 @@
 import { systemClock } from "../../src/clock.ts";
+import { localUser } from "../../src/command/caller.ts";
 import type { Command } from "../../src/command/command.ts";
 import type { Door, Origin } from "../../src/command/context.ts";
 import type { Outcome } from "../../src/command/outcome.ts";
@@ -18,7 +19,7 @@ export async function run(
     home: "/home",
     config: {},
     door: {},
-    caller: { kind: "local" },
+    caller: localUser,
     origin: inTerminal,
   } as const;
   return await runCommand(command, input, { ...facts, ...options });

@@ -24,7 +24,7 @@ const options: ServerOptions = {
   publicUrl: "https://acme.example/mcp",
   log: (line) => console.error(line),
   async identify({ headers }): Promise<AppCaller | undefined> {
-    return headers.authorization === undefined ? undefined : { subject: headers.authorization, scopes: ["read"] };
+    return headers.authorization === undefined ? undefined : { kind: "app", id: headers.authorization, scopes: ["read"] };
   },
 };
 const server: EmbeddedServer = createServer(options);
@@ -36,16 +36,16 @@ createServer({ name: "acme", version: "1", commands: build });
 
 createHttpServer(server.node).listen(0);
 createHttpServer((request, response) => server.node(request, response, { parsed: true }));
-const response: Response = await server.fetch(new Request("http://127.0.0.1/mcp"), { caller: { subject: "ann" } });
+const response: Response = await server.fetch(new Request("http://127.0.0.1/mcp"), { caller: { kind: "app", id: "ann" } });
 await server.connect(InMemory1.createLinkedPair()[0]);
-await server.connect(InMemory2.createLinkedPair()[0], { caller: { subject: "ann" } });
+await server.connect(InMemory2.createLinkedPair()[0], { caller: { kind: "app", id: "ann" } });
 await server.stdio();
 const socket = connect(1);
 await server.stdio({ input: socket, output: socket });
 await server.stdio({ input: process.stdin, output: process.stdout });
 const stop = new AbortController();
 const { content, structuredContent, isError } = await server.call("report_build", { quarter: "Q3" }, {
-  caller: { subject: "ann" },
+  caller: { kind: "app", id: "ann" },
   signal: stop.signal,
   onProgress: ({ value, total, message }) => console.log(value, total, message),
   answer: ({ message }) => (message === "Go?" ? { action: "accept", content: { go: true } } : { action: "decline" }),
@@ -54,7 +54,7 @@ const task = await server.tasks.get("id");
 const { tasks, nextCursor } = await server.tasks.list({ statuses: ["input_required"], limit: 10 });
 for (const { taskId, questions } of tasks)
   for (const { key } of questions) await server.tasks.answer(taskId, { [key]: { action: "accept", content: {} } });
-const wasLive: boolean = await server.tasks.cancel("id", { caller: { subject: "ann" } });
+const wasLive: boolean = await server.tasks.cancel("id", { caller: { kind: "app", id: "ann" } });
 const { status, result } = await server.tasks.wait("id", { signal: stop.signal });
 console.log(response.status, content[0]?.type, structuredContent?.data, isError, task?.status, nextCursor, wasLive, status, result?.content);
 await server.close();

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { type Caller, callerKey } from "../../src/command/caller.ts";
+import { anonymous, type Caller, callerKey, localUser, userCaller } from "../../src/command/caller.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { originOf } from "../../src/mcp/origin-of.ts";
 import type { ClientRequest } from "../../src/mcp/request.ts";
@@ -10,7 +10,8 @@ import { foreign } from "../helpers/foreign.ts";
 
 const own = defineCommand({ summary: "Own", run: () => ({}) });
 const theirs = foreign(async () => ({ content: [] }));
-const ada: Caller = { kind: "token", issuer: "i", client: "c", subject: "ada", scopes: ["read", "write"] };
+const details = { name: "Ada", client: "c", scopes: ["read", "write"], groups: ["ops"] };
+const ada = userCaller({ issuer: "https://issuer.example", subject: "ada" }, details);
 
 function asked(caller: Caller, capabilities: object = {}): ClientRequest {
   const connection = { folder: "/work", session: "s1" };
@@ -25,24 +26,26 @@ function asked(caller: Caller, capabilities: object = {}): ClientRequest {
 
 test("as much is known of a client as a run may need", () => {
   const origin = { door: "mcp", folder: "/work" };
-  const local: Caller = { kind: "local" };
-  expect(originOf(asked(local, { sampling: {}, elicitation: {} }), own)).toEqual(origin);
-  expect(originOf(asked(local, { roots: {} }), own)).toEqual({ ...origin, client: { capabilities: { roots: {} } } });
-  expect(originOf(asked(ada), own)).toEqual({ ...origin, client: { scopes: ["read", "write"] } });
+  expect(originOf(asked(localUser, { sampling: {}, elicitation: {} }), own)).toEqual(origin);
+  expect(originOf(asked(localUser, { roots: {} }), own)).toEqual({
+    ...origin,
+    client: { capabilities: { roots: {} } },
+  });
+  expect(originOf(asked(ada), own)).toEqual({ ...origin, client: { caller: details } });
   expect(originOf(asked(ada, { elicitation: { url: {} }, sampling: {}, tasks: {} }), theirs)).toEqual({
     ...origin,
     client: {
       session: "s1",
       isModern: true,
       capabilities: { elicitation: { url: {} }, sampling: {} },
-      scopes: ["read", "write"],
+      caller: details,
     },
   });
 });
 
 test("what a client declares is kept no longer than such declarations are", () => {
   const long = { note: "x".repeat(10_000) };
-  const { client } = originOf(asked({ kind: "anonymous" }, { roots: long, sampling: true }), theirs);
+  const { client } = originOf(asked(anonymous, { roots: long, sampling: true }), theirs);
   expect(client?.capabilities).toEqual({ roots: {}, sampling: {} });
 });
 

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import type { Caller } from "../../src/command/caller.ts";
+import { type UserIdentity, userCaller } from "../../src/command/caller.ts";
 import { taskGenerations } from "../../src/wire/revisions.ts";
 import { isEnded, openTraces, roundTrips, startTask, taskWhen } from "../helpers/place.ts";
 import { openServer } from "../helpers/server.ts";
@@ -13,16 +13,18 @@ import { type Answer, type Fields, ModernClient, SessionClient, takesAll, type W
 
 const commands = path.resolve(import.meta.dirname, "../fixtures/rules/commands");
 
-type Who = Caller | "anonymous" | "local";
+type Who = UserIdentity | "anonymous" | "local";
 
-const ada: Caller = { kind: "token", issuer: "https://issuer.example", client: "app", subject: "ada" };
+const ada: UserIdentity = { issuer: "https://issuer.example", client: "app", subject: "ada" };
 const strangers: Readonly<Record<string, Who>> = {
   "another subject of the same client": { ...ada, subject: "bob" },
   "another client": { ...ada, client: "other" },
   "another issuer": { ...ada, issuer: "https://other.example" },
   "the same words in other places": { ...ada, issuer: "https://issuer.exampleapp", client: "" },
   "the same words, quoted": { ...ada, client: 'app","ada"],[', subject: "" },
-  "somebody called local": { kind: "token", issuer: "", client: "", subject: "local" },
+  "a user called local": { issuer: "", subject: "local" },
+  "a client called ada": { issuer: "https://issuer.example", client: "ada" },
+  "a subject that looks like a client": { issuer: "https://issuer.example", subject: "ada#client:app" },
   "nobody in particular": "anonymous",
   "the local user": "local",
 };
@@ -34,7 +36,7 @@ async function openDoor() {
     commands,
     store: "sqlite",
     identify: ({ headers }) =>
-      typeof headers["x-caller"] === "string" ? (JSON.parse(headers["x-caller"]) as Caller) : undefined,
+      typeof headers["x-caller"] === "string" ? userCaller(JSON.parse(headers["x-caller"]) as UserIdentity) : undefined,
   });
   const url = await server.url();
   const headersOf = (caller: Who): Record<string, string> => {
@@ -312,7 +314,7 @@ describe("T4", () => {
 
   test("T4: a cursor that was forged, or given to somebody else, is refused with -32602, alike", async () => {
     const door = await openDoor();
-    const bob: Caller = { ...ada, subject: "bob" };
+    const bob: UserIdentity = { ...ada, subject: "bob" };
     for (const caller of [ada, bob, "local"] as const)
       for (let at = 0; at < 3; at++) await startTask(door.modern(caller), "work_nap", { ms: 0 });
     const [adas, bobs, locals] = await Promise.all([door.core(ada), door.core(bob), door.core("local")]);

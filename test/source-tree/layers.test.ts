@@ -22,6 +22,7 @@ const table: Record<string, readonly string[] | "*"> = {
   system: ["errors.ts", "clock.ts", "ids.ts"],
   wire: ["system", "errors.ts", "clock.ts", "ids.ts"],
   command: ["system", "errors.ts", "clock.ts", "log.ts", "paths.ts"],
+  auth: ["command", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
   host: [],
   completion: ["command", "errors.ts", "clock.ts"],
   task: ["command", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
@@ -31,7 +32,7 @@ const table: Record<string, readonly string[] | "*"> = {
   store: ["command", "task", "system", "errors.ts", "clock.ts", "ids.ts", "log.ts", "paths.ts", "failpoint.ts"],
   testing: ["command", "task", "store", "project", "settings", "paths.ts", "clock.ts", "ids.ts", "errors.ts", "log.ts"],
   mcp: ["wire", "completion", "command", "task", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
-  transport: ["mcp", "command", "errors.ts", "clock.ts", "ids.ts", "wire", "log.ts", "system"],
+  transport: ["auth", "mcp", "command", "errors.ts", "clock.ts", "ids.ts", "wire", "log.ts", "system"],
   daemon: ["system", "gateway", "paths.ts", "errors.ts", "clock.ts", "wire", "log.ts"],
   "daemon/front.ts": ["daemon", "daemon/waiting-note.ts", "project", "system", "paths.ts", "errors.ts", "screen"],
   "daemon/waiting-note.ts": [],
@@ -120,11 +121,11 @@ const table: Record<string, readonly string[] | "*"> = {
   ],
   "serve.ts": ["command", "mcp", "transport", "system", "runtime", "paths.ts", "ids.ts", "errors.ts"],
   embed: [
-    ...["wire", "command", "task", "store", "queue", "mcp", "transport", "project", "settings", "runtime", "program"],
-    "cli/entries",
+    ...["auth", "wire", "command", "task", "store", "queue", "mcp", "transport", "project", "settings", "runtime"],
+    ...["program", "cli/entries"],
     ...["daemon/front.ts", "serve.ts", "config.ts", "paths.ts", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
   ],
-  "index.ts": ["command", "completion", "task", "settings", "config.ts", "embed", "errors.ts"],
+  "index.ts": ["auth", "command", "completion", "task", "settings", "config.ts", "embed", "errors.ts"],
   "bin.ts": "*",
 };
 

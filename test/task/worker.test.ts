@@ -303,7 +303,7 @@ test("a task whose caller only a later version knows is left to that version, an
   const warnings: string[] = [];
   const log = { debug() {}, info() {}, warn: (text: string) => void warnings.push(text), error() {} };
   const entry = { command: nothing, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
-  const later = { entry, input: { of: "later" }, caller: "key:of-a-later-version", reason: "test" };
+  const later = { entry, input: { of: "later" }, caller: "robot:of-a-later-version", reason: "test" };
   const { task } = await engine.create(later);
   const own = await create();
   const worker = createWorker({ log });

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { type AppCaller, type CallersOfServer, toCaller } from "../../auth/app-caller.ts";
 import { anonymous, type Caller } from "../../command/caller.ts";
 import { RpcCode } from "../../errors.ts";
 import type { Logger } from "../../log.ts";
@@ -6,12 +7,10 @@ import { isObject } from "../../wire/json.ts";
 import type { DoorRequest } from "./door-request.ts";
 import { HttpRefusal } from "./http-refusal.ts";
 
-/** Who calls a server inside somebody else's app: the app says so. */
-
-/** What an app looks at to know who calls. */
+/** What an app reads to identify the caller of a request. */
 export interface CallerRequest {
   readonly method: string;
-  /** Whole, with the path that the client has asked for, wherever the app has mounted us. */
+  /** Whole, with the path that the client has asked for, wherever the app has mounted the server. */
   readonly url: string;
   /** By their names in lower case. */
   readonly headers: Readonly<Record<string, string | undefined>>;
@@ -19,20 +18,25 @@ export interface CallerRequest {
   readonly original: Request | IncomingMessage;
 }
 
-/** The caller; undefined for somebody who may not come in. */
-export type Identify = (request: CallerRequest) => Caller | undefined | Promise<Caller | undefined>;
+/** Returns the caller; undefined refuses the request. */
+export type Identify = (request: CallerRequest) => AppCaller | undefined | Promise<AppCaller | undefined>;
 
-/** Who asks; throws, or rejects with, what somebody is refused with who may not come in. */
-export type Identification = (request: DoorRequest, known: Caller | undefined) => Caller | Promise<Caller>;
+/** Returns the caller of a request. Throws, or rejects with, the HTTP error for a request without a valid credential. */
+export type Identification = (request: DoorRequest, known: AppCaller | undefined) => Caller | Promise<Caller>;
 
 interface IdentificationOptions {
   readonly identify?: Identify | undefined;
-  readonly localUser: Caller;
+  readonly callers: CallersOfServer;
   readonly log: Logger;
 }
 
-export function createIdentification({ identify, localUser, log }: IdentificationOptions): Identification {
-  const checkCaller = (found: unknown) => toCaller(found, localUser);
+/** Identifies callers of a server inside an app: `identify` of the app alone decides. */
+export function createIdentification({ identify, callers, log }: IdentificationOptions): Identification {
+  const checkCaller = (found: AppCaller | undefined | null) => {
+    if (found === undefined || found === null)
+      throw new HttpRefusal(401, "This server wants to know who calls; send the credential that it asks for.");
+    return toCaller(callers, found);
+  };
   const fail = (error: unknown): never => {
     if (error instanceof HttpRefusal) throw error;
     log.error("`identify` failed", { error });
@@ -44,31 +48,18 @@ export function createIdentification({ identify, localUser, log }: Identificatio
       if (identify === undefined) return anonymous;
       if (request.isRepeated("authorization"))
         throw new HttpRefusal(401, "There is more than one Authorization header; send one.");
-      const found = identify(new LookedAt(request));
-      // Of somebody else's kind of promise, too.
+      const found = identify(new ReadRequest(request));
+      // A promise of any library counts.
       if (isObject(found) && "then" in found) return Promise.resolve(found).then(checkCaller).catch(fail);
-      return checkCaller(found);
+      return checkCaller(found as AppCaller | undefined);
     } catch (error) {
       return fail(error);
     }
   };
 }
 
-/** What is no caller must not become one that others are taken for. */
-function toCaller(found: unknown, localUser: Caller): Caller {
-  if (found === undefined || found === null)
-    throw new HttpRefusal(401, "This server wants to know who calls; send the credential that it asks for.");
-  const { kind, issuer, client, subject } = isObject(found) ? found : {};
-  if (kind === "local") return localUser;
-  if (kind === "anonymous") return anonymous;
-  if (kind === "token" && [issuer, client, subject].every((part) => typeof part === "string")) return found as Caller;
-  throw new TypeError(
-    'A caller is { kind: "token", issuer, client, subject }, all of them texts, or one of kind "local" or "anonymous".',
-  );
-}
-
-/** Made of a request as far as it is looked at. */
-class LookedAt implements CallerRequest {
+/** Builds each part of a request when it is read. */
+class ReadRequest implements CallerRequest {
   readonly #request: DoorRequest;
   #headers: CallerRequest["headers"] | undefined;
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { AppCaller, CallersOfServer } from "../../auth/app-caller.ts";
 import type { Clock } from "../../clock.ts";
 import type { Caller } from "../../command/caller.ts";
 import { RpcCode } from "../../errors.ts";
@@ -16,10 +17,9 @@ import { WebResponse } from "./web-response.ts";
 
 export interface HttpMountOptions {
   readonly serving: Serving;
-  /** Who calls; undefined refuses the request. Without it everybody is `anonymous`. */
+  /** Returns the caller of a request; undefined refuses the request. Without it every caller is `anonymous`. */
   readonly identify?: Identify | undefined;
-  /** Who a caller of the kind "local" is. */
-  readonly localUser: Caller;
+  readonly callers: CallersOfServer;
   /** The address that clients know, where it is not this machine's own: its host may stand in Host and Origin. */
   readonly publicUrl?: string | undefined;
   readonly clock: Clock;
@@ -27,8 +27,8 @@ export interface HttpMountOptions {
 }
 
 interface FetchOptions {
-  /** Who calls, where the app knows already. */
-  readonly caller?: Caller | undefined;
+  /** The caller, where the app has identified it already. */
+  readonly caller?: AppCaller | undefined;
   /** What the app has made of the body, where it has read it already. */
   readonly body?: unknown;
 }
@@ -56,7 +56,7 @@ interface Arrived {
   readonly request: DoorRequest;
   readonly response: DoorResponse;
   readonly readBody: (listener: BodyListener) => void;
-  readonly caller?: Caller | undefined;
+  readonly caller?: AppCaller | undefined;
 }
 
 const closedText = "This server was closed.";

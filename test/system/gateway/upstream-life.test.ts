@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import { localUser } from "../../../src/command/caller.ts";
+import { localUser, userCaller } from "../../../src/command/caller.ts";
 import { sharedKey } from "../../../src/gateway/upstream-session.ts";
 import { system } from "../../../src/system/system.ts";
 import { serveHttp } from "../../fixtures/gateway/http.mjs";
@@ -18,7 +18,7 @@ const isGone = (pid: number) => vi.waitFor(() => expect(system.isAlive(pid)).toB
 
 test("1: who shares a connection is of one caller, revision, set of capabilities, environment and folder", () => {
   const one = { caller: localUser, era: "legacy", capabilities: { roots: {} }, mark: "m", folder: "/a" } as const;
-  const ada = { kind: "token", issuer: "i", client: "c", subject: "ada" } as const;
+  const ada = userCaller({ issuer: "https://issuer.example", subject: "ada" });
   const key = (more: object, share: object = {}) => sharedKey(share, { ...one, ...more });
   const others = [
     { caller: ada },

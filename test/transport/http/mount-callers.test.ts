@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { type Caller, localUser } from "../../../src/command/caller.ts";
+import type { AppCaller } from "../../../src/auth/app-caller.ts";
+import { localUser } from "../../../src/command/caller.ts";
 import { silentLog } from "../../../src/log.ts";
 import type { CallerRequest, Identify } from "../../../src/transport/http/identification.ts";
 import { createHttpMount } from "../../../src/transport/http/mount.ts";
@@ -10,12 +11,7 @@ import { RawSocket, toRequest as toRaw } from "../../helpers/raw-socket.ts";
 /** Who is let in where MCP is mounted inside an app, and as whom. */
 
 const { init } = toCall("add", { a: 1, b: 2 });
-const token = (subject: string): Caller => ({
-  kind: "token",
-  issuer: "https://issuer.example",
-  client: "app",
-  subject,
-});
+const token = (id: string): AppCaller => ({ kind: "app", id });
 const who = ({ headers }: CallerRequest) => (headers.who === undefined ? undefined : token(headers.who));
 const ask = async ({ url, fetch }: Reached, headers: Record<string, string> = {}) => {
   const response = await fetch(url, { ...init, headers: { ...init.headers, ...headers } });
@@ -86,7 +82,9 @@ describe("whose page and which name", () => {
     async (given) => {
       const { clock } = await openMounted();
       const serving = {} as Parameters<typeof createHttpMount>[0]["serving"];
-      expect(() => createHttpMount({ serving, localUser, clock, log: silentLog, publicUrl: given })).toThrow(
+      expect(() =>
+        createHttpMount({ serving, callers: { localUser, project: "p" }, clock, log: silentLog, publicUrl: given }),
+      ).toThrow(
         new TypeError(
           `\`publicUrl\` must be the http or https address that clients know, e.g. https://example.com/mcp; it is ${JSON.stringify(given)}.`,
         ),
@@ -119,8 +117,8 @@ describe.each(waysIn)("by %s", (way) => {
       },
     ],
     ["rejects", () => Promise.reject(new Error("the secret of the database"))],
-    ["says what is no caller", () => ({ kind: "token", subject: "the secret of the database" }) as unknown as Caller],
-    ["promises what is no caller", async () => "the secret of the database" as unknown as Caller],
+    ["says what is no caller", () => ({ kind: "app", subject: "the secret of the database" }) as unknown as AppCaller],
+    ["promises what is no caller", async () => "the secret of the database" as unknown as AppCaller],
   ])("an `identify` that %s is logged, and the client learns nothing of it", async (_what, identify) => {
     const mounted = await failing(identify);
     expect(await ask(await reach(mounted, way))).toEqual({ status: 500, told: "Internal error", wants: null });
@@ -235,5 +233,5 @@ test("fetch: an app that knows who calls says so, and nobody else is asked", asy
   const request = () => toRequest("http://localhost/mcp", init);
   expect((await mount.fetch(request(), { caller: token("ada") })).status).toBe(200);
   expect((await mount.fetch(request(), {})).status).toBe(401);
-  expect((await mount.fetch(request(), { caller: "ada" as unknown as Caller })).status).toBe(500);
+  expect((await mount.fetch(request(), { caller: "ada" as unknown as AppCaller })).status).toBe(500);
 });

@@ -1,0 +1,35 @@
+import type { Caller } from "../command/caller.ts";
+
+/** The scopes of Meanwhile itself. Commands have their own beside them. */
+export const builtInScopes = {
+  read: "meanwhile:read",
+  call: "meanwhile:call",
+  metrics: "meanwhile:metrics",
+  admin: "meanwhile:admin",
+} as const;
+
+export type Right = keyof typeof builtInScopes;
+
+/** What each scope includes beside its own right. */
+const includes: Readonly<Record<Right, readonly Right[]>> = {
+  read: [],
+  call: ["read"],
+  metrics: [],
+  admin: ["call", "read", "metrics"],
+};
+
+/**
+ * True for a caller who has the right. The local user has all of them; anonymous callers may read and call. So may the
+ * callers of an app, unless their scopes name one of Meanwhile's.
+ */
+export function hasRight({ kind, scopes }: Caller, right: Right): boolean {
+  if (kind === "local") return true;
+  const isOpen = kind === "anonymous" || (kind === "app" && !scopes.some((scope) => scope.startsWith("meanwhile:")));
+  if (isOpen) return right === "read" || right === "call";
+  return rightsIn(scopes).has(right);
+}
+
+function rightsIn(scopes: readonly string[]): ReadonlySet<Right> {
+  const rights = (Object.keys(builtInScopes) as Right[]).filter((right) => scopes.includes(builtInScopes[right]));
+  return new Set(rights.flatMap((right) => [right, ...includes[right]]));
+}
