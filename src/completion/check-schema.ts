@@ -1,4 +1,4 @@
-import type { Ajv2020, AnySchemaObject } from "ajv/dist/2020.js";
+import type { AnySchemaObject, ValidateFunction } from "ajv";
 import { CompletionFailed } from "./completion-failed.ts";
 
 /** Longer values are cut in messages. */
@@ -9,7 +9,8 @@ const types = "array, boolean, integer, null, number, object, string";
 const checked = new WeakSet<object>();
 
 /**
- * Throws `CompletionFailed` for a value that is no JSON Schema of draft 2020-12. The engine itself ignores keywords that
+ * Throws `CompletionFailed` for a value that is no JSON Schema of drafts 04 to 2020-12. A schema is checked by the rules
+ * of all of them, whatever its `$schema` says, as schemas in use mix them. The engine itself ignores keywords that
  * it cannot use, because upstreams list such schemas: a program that passes one has made a mistake.
  */
 export async function checkSchema(schema: unknown): Promise<void> {
@@ -46,35 +47,52 @@ function isPlainObject(value: unknown): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/** Says which keyword has a value that JSON Schema does not allow; undefined when all are allowed. */
+/** Says which keyword has a value that no draft allows; undefined when all are allowed. */
 async function refuseKeywords(schema: AnySchemaObject): Promise<string | undefined> {
-  loading ??= loadAjv();
-  const ajv = await loading;
-  // An earlier draft is checked by the rules of 2020-12, which is the draft that completion reads.
-  const { $schema: _draft, ...keywords } = schema;
+  loading ??= loadCheck();
+  const check = await loading;
   try {
-    if (ajv.validateSchema(keywords) === true) return undefined;
+    if (check(schema) === true) return undefined;
   } catch (error) {
     // Nested too deep, or a circle: the engine counts its steps and says so.
     if (error instanceof RangeError) return undefined;
     throw error;
   }
-  const { instancePath = "" } = ajv.errors?.[0] ?? {};
-  const names = instancePath
-    .split("/")
-    .slice(1)
-    .map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"));
-  const value = names.reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], keywords);
-  const cure = names.at(-1) === "type" ? `; types are ${types}` : "";
+  // Where a keyword takes a schema or a list of them, the error that is further inside names the cause.
+  const paths = (check.errors ?? []).map(({ instancePath }) => instancePath.split("/").slice(1));
+  const names = (paths.toSorted((a, b) => b.length - a.length)[0] ?? []).map((name) =>
+    name.replaceAll("~1", "/").replaceAll("~0", "~"),
+  );
+  const value = names.reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], schema);
+  const cure = names.slice(-2).includes("type") ? `; types are ${types}` : "";
   return `\`${names.join(".")}\` is ${show(value)}, which JSON Schema does not allow there${cure}.`;
 }
 
-let loading: Promise<Ajv2020> | undefined;
+let loading: Promise<ValidateFunction> | undefined;
 
-async function loadAjv(): Promise<Ajv2020> {
-  const { Ajv2020: Ajv } = await import("ajv/dist/2020.js");
-  return new Ajv({ strict: false, validateFormats: false, logger: false });
+async function loadCheck(): Promise<ValidateFunction> {
+  const { Ajv } = await import("ajv");
+  const ajv = new Ajv({ strict: false, validateFormats: false, logger: false });
+  const draft07 = ajv.getSchema(draft07Id)?.schema as AnySchemaObject;
+  return ajv.compile({ ...draft07, $id: "meanwhile:any-draft", properties: { ...draft07.properties, ...otherDrafts } });
 }
+
+const draft07Id = "http://json-schema.org/draft-07/schema";
+const schema = { $ref: "#" };
+const schemas = { $ref: "#/definitions/schemaArray" };
+const schemaMap = { type: "object", additionalProperties: schema };
+const numberOrFlag = { type: ["number", "boolean"] };
+const count = { $ref: "#/definitions/nonNegativeInteger" };
+
+/** What drafts 04, 2019-09 and 2020-12 have besides draft-07. No name has two meanings that exclude each other. */
+const otherDrafts = {
+  id: { type: "string" },
+  ...{ exclusiveMinimum: numberOrFlag, exclusiveMaximum: numberOrFlag },
+  ...{ $defs: schemaMap, dependentSchemas: schemaMap },
+  ...{ prefixItems: schemas, unevaluatedItems: schema, unevaluatedProperties: schema, contentSchema: schema },
+  ...{ minContains: count, maxContains: count },
+  dependentRequired: { type: "object", additionalProperties: { $ref: "#/definitions/stringArray" } },
+};
 
 /** A value in a message: as JSON, or the kind of it where JSON does not show that. */
 function show(value: unknown): string {

@@ -1,5 +1,14 @@
 import type { JsonSchema } from "../command/schema.ts";
-import { listOf, mapOf, patternOf, resolveRef, type SchemaView, spend, toSchema } from "./schema-branches.ts";
+import {
+  itemSchemas,
+  listOf,
+  mapOf,
+  patternOf,
+  resolveRef,
+  type SchemaView,
+  spend,
+  toSchema,
+} from "./schema-branches.ts";
 
 /**
  * Whether a value is valid against a schema, as draft 2020-12 has it, for the few values a completion looks at.
@@ -82,6 +91,9 @@ function acceptsNumber(schema: JsonSchema, value: number): boolean {
     return false;
   if (value <= numberOf(schema.exclusiveMinimum, Number.NEGATIVE_INFINITY)) return false;
   if (value >= numberOf(schema.exclusiveMaximum, Number.POSITIVE_INFINITY)) return false;
+  // In draft-04 `exclusiveMinimum: true` is about `minimum`.
+  if (schema.exclusiveMinimum === true && value === schema.minimum) return false;
+  if (schema.exclusiveMaximum === true && value === schema.maximum) return false;
   return typeof schema.multipleOf !== "number" || isMultiple(value, schema.multipleOf);
 }
 
@@ -110,10 +122,10 @@ function acceptsList(view: SchemaView, schema: JsonSchema, items: readonly unkno
     items.some((item, index) => items.slice(0, index).some((other) => isEqual(view, item, other)))
   )
     return false;
-  const places = listOf(schema, "prefixItems");
+  const { places, others = true } = itemSchemas(schema);
   if (
     !items.every((item, index) =>
-      accepts(view, places[index] ?? (index < places.length ? true : (schema.items ?? true)), item, depth + 1),
+      accepts(view, places[index] ?? (index < places.length ? true : others), item, depth + 1),
     )
   )
     return false;

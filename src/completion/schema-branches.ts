@@ -150,11 +150,18 @@ export function propertyIn(view: SchemaView, branch: Branch, name: string): unkn
 export function itemIn(branch: Branch, index: number): unknown[] | undefined {
   const found: unknown[] = [];
   for (const schema of branch) {
-    const places = listOf(schema, "prefixItems");
-    const described = index < places.length ? places[index] : schema.items;
+    const { places, others } = itemSchemas(schema);
+    const described = index < places.length ? places[index] : others;
     if (described !== undefined) found.push(described);
   }
   return found.length === 0 ? undefined : found;
+}
+
+/** The schemas of a list's first items, and of the others. Before 2020-12 they are `items` and `additionalItems`. */
+export function itemSchemas(schema: JsonSchema): { readonly places: readonly unknown[]; readonly others: unknown } {
+  return Array.isArray(schema.items)
+    ? { places: schema.items, others: schema.additionalItems }
+    : { places: listOf(schema, "prefixItems"), others: schema.items };
 }
 
 /** The values of `const` and `enum`, which leave no others. */

@@ -57,6 +57,31 @@ describe("refuses", () => {
       { type: "integer", minimum: "1" },
       '`minimum` is "1", which JSON Schema does not allow there.',
     ],
+    [
+      "a type in a list of types",
+      { type: ["string", "text"] },
+      '`type.1` is "text", which JSON Schema does not allow there; types are array, boolean, integer, null, number, object, string.',
+    ],
+    [
+      "a type in a definition",
+      { $defs: { a: { type: 1 } } },
+      "`$defs.a.type` is 1, which JSON Schema does not allow there; types are array, boolean, integer, null, number, object, string.",
+    ],
+    [
+      "a type in an item of a list",
+      { items: [{ items: { type: 1 } }] },
+      "`items.0.items.type` is 1, which JSON Schema does not allow there; types are array, boolean, integer, null, number, object, string.",
+    ],
+    [
+      "a required property that is marked in its own schema, as in draft-03",
+      { properties: { a: { required: true } } },
+      "`properties.a.required` is true, which JSON Schema does not allow there.",
+    ],
+    [
+      "a limit that is a list",
+      { exclusiveMinimum: [1] },
+      "`exclusiveMinimum` is [1], which JSON Schema does not allow there.",
+    ],
   ])("%s", async (_title, schema, reason) => {
     expect(await failureOf(schema)).toBe(`Completing failed: ${reason}`);
   });
@@ -74,10 +99,40 @@ describe("refuses", () => {
 
 test.each<[string, unknown, readonly string[]]>([
   ["of an earlier draft", { $schema: "http://json-schema.org/draft-07/schema#", enum: ["a", "b"] }, ["a", "b"]],
+  [
+    "of draft-04",
+    {
+      $schema: "http://json-schema.org/draft-04/schema#",
+      id: "http://example.com/level#",
+      type: "integer",
+      ...{ minimum: 0, exclusiveMinimum: true, maximum: 3, exclusiveMaximum: true },
+    },
+    ["1", "2"],
+  ],
+  [
+    "of draft-07 with an anchor",
+    { $id: "#root", properties: { a: { $ref: "#/definitions/A" } }, definitions: { A: { $id: "#A" } } },
+    ["a"],
+  ],
+  [
+    "of 2019-09",
+    { $recursiveAnchor: true, type: "object", dependentRequired: { a: ["b"] }, properties: { a: {} } },
+    ["a"],
+  ],
+  ["of 2020-12", { $dynamicAnchor: "node", prefixItems: [{ const: 1 }], unevaluatedItems: false, enum: [[1]] }, ["1"]],
   ["with keywords of its own", { "x-note": 1, nullable: true, type: "boolean" }, ["true", "false", "null"]],
   ["made by zod", z.toJSONSchema(z.enum(["a"])), ["a"]],
   ["of another realm", runInNewContext('({ type: "object", properties: { a: { type: "string" } } })'), ["a"]],
   ["without a prototype", Object.assign(Object.create(null) as object, { const: 1 }), ["1"]],
 ])("completes from a schema %s", async (_title, schema, values) => {
   for (let times = 0; times < 2; times += 1) expect((await complete(schema as JsonSchema)).values).toEqual(values);
+});
+
+test("a list's items in drafts before 2020-12", async () => {
+  const colours = { type: "array", items: [{ enum: ["red"] }], additionalItems: { enum: ["green"] } };
+  const schema = { type: "object", properties: { colours } };
+  const next = async (given: readonly string[]) =>
+    (await complete(schema, { argument: "colours", arguments: { colours: given } })).values;
+  expect(await next([])).toEqual(["red"]);
+  expect(await next(["red"])).toEqual(["green"]);
 });

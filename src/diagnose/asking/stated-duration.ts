@@ -101,7 +101,7 @@ const slowWord =
   /\b(?:slowly|long[- ]running|time[- ]consuming)\b|\b(?:it|this|(?:tool|call|command|operation|request)s?)(?: is|'s| are| can be| may be) (?:(?:very|quite|rather|often|usually) )?slow\b|(?<=^|[.!?] |\n)(?:(?:very|quite|rather) )?slow(?=[.,:;!(]|$| (?:for|on|when|if|with)\b)/gi;
 /** `Cancels a long-running operation` itself is quick. */
 const worksOnSlow =
-  /\b(?:lists?|finds?|shows?|gets?|fetch(?:es)?|checks?|cancels?|stops?|kills?|aborts?|monitors?|polls?|tracks?|status|progress|results?|returns?|says?|whether|which|about)\b[^.;!?]{0,60}$/i;
+  /\b(?:lists?|finds?|shows?|gets?|fetches|fetch|checks?|cancels?|stops?|kills?|aborts?|monitors?|polls?|tracks?|status|progress|results?|returns?|says?|whether|which|about)\b[^.;!?]{0,60}$/i;
 
 function findSlowPhrase(text: string): string | undefined {
   const long = [...text.matchAll(longTime)].find((match) => {
