@@ -51,7 +51,7 @@ export type PendingCommand = Pick<CatalogEntry, "toolName" | "path" | "file" | "
 
 /** A command that is not served, and why. */
 export interface LoadProblem {
-  /** Absent where it is a whole source that is in trouble. */
+  /** Absent for a source as a whole, and for an upstream's tool without a name: then `text` is a whole sentence. */
   readonly toolName?: string;
   /** Its file, or what its source is called where there is none. */
   readonly file: string;
@@ -298,7 +298,9 @@ class MergedCatalog implements Catalog {
     const claims = this.#sources.flatMap(toClaims);
     const kept = new Set(claims.filter((claim) => this.#owns(claim, claim.toolName)));
     const owners = new Map<string, Claim>();
-    const problems: LoadProblem[] = [];
+    const problems = this.#sources.flatMap((source) =>
+      source.problems.filter(({ toolName }) => toolName === undefined),
+    );
     for (const claim of [...kept, ...claims.filter((one) => !kept.has(one))]) {
       const owner = owners.get(claim.toolName);
       const problem = owner && this.#toProblem(claim.toolName, owner, claim);

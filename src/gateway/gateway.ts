@@ -182,7 +182,10 @@ export class Gateway implements GuestCompany, UpstreamsControl {
   }
 
   statuses(): readonly UpstreamStatus[] {
-    return this.upstreams.map((upstream) => upstream.status);
+    return this.upstreams.map((upstream, at) => ({
+      ...upstream.status,
+      tools: this.sources[at]?.entries.length ?? 0,
+    }));
   }
 
   async restart(name: string): Promise<void> {

@@ -92,13 +92,18 @@ export class UpstreamTools implements CommandSource {
       const toolName = name === "" ? undefined : publicName(name);
       // Ours lead to the results of our tasks, its own to those that it has made for us.
       if (toolName !== undefined && taken.includes(toolName)) continue;
-      const problem = this.#problemOf(name, toolName, listing);
-      if (problem === undefined) known.set(name, this.#entryFor(name, toolName as string, { listing, isModern }));
+      const problem = this.#problemOf(toolName, listing);
+      if (name === "") {
+        const text = `The upstream ${upstream.name}: a tool has no name and is left out.`;
+        problems.set("", { file: this.name, text });
+        this.#tell(text);
+      } else if (problem === undefined)
+        known.set(name, this.#entryFor(name, toolName as string, { listing, isModern }));
       else {
         // No tool is called `<upstream>/<name>`, so that this name takes none away.
         const problemName = toolName ?? `${upstream.name}/${name}`;
         problems.set(problemName, { toolName: problemName, file: this.name, text: problem });
-        this.#tell(`${name === "" ? "A tool" : name} of ${this.name} is not served: ${problem}`);
+        this.#tell(`${name} of ${this.name} is not served: ${problem}`);
       }
     }
     this.#known = known;
@@ -115,8 +120,7 @@ export class UpstreamTools implements CommandSource {
     this.#options.log.warn(sentence);
   }
 
-  #problemOf(name: string, toolName: string | undefined, { inputSchema }: Json): string | undefined {
-    if (name === "") return "it has no name";
+  #problemOf(toolName: string | undefined, { inputSchema }: Json): string | undefined {
     if (toolName === undefined)
       return "another tool here has its name; let the prefix be `collision` or `always` (--prefix, or `upstreamPrefix` in the config)";
     if (!isObject(inputSchema)) return "its inputSchema is no JSON Schema, and clients would refuse the whole list";

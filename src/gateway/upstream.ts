@@ -117,7 +117,7 @@ export class Upstream {
     return this.config.url === undefined ? "command" : "url";
   }
 
-  get status(): UpstreamStatus {
+  get status(): Omit<UpstreamStatus, "tools"> {
     const connections = [...this.#connections];
     const isStarting = this.#starting > 0;
     const { latest } = this.memory;
@@ -129,7 +129,6 @@ export class Upstream {
       ...(this.trouble !== undefined && { trouble: this.trouble }),
       connections: connections.length,
       calls: connections.reduce((sum, { calls }) => sum + calls, 0),
-      tools: latest?.lists.tools.length ?? 0,
       ...(latest !== undefined && { era: latest.hello.revision }),
       pids: connections.flatMap(({ pid }) => pid ?? []),
     };

@@ -10,7 +10,7 @@ export interface UpstreamStatus {
   readonly connections: number;
   /** Calls that run in it now. */
   readonly calls: number;
-  /** Tools that it is known to have. */
+  /** Its tools that are served: neither those that the config denies, nor those that cannot be served. */
   readonly tools: number;
   /** The revision that it speaks, where that is known. */
   readonly era?: string;

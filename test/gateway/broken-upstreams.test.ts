@@ -18,7 +18,7 @@ describe("tools that cannot be served are left out, at every start", () => {
     [
       "two tools without a name",
       [nameless, nameless, plainTool("good")],
-      "A tool of the upstream evil is not served: ",
+      "The upstream evil: a tool has no name and is left out.",
     ],
     [
       "two tools without a schema and of one name",
@@ -37,6 +37,25 @@ describe("tools that cannot be served are left out, at every start", () => {
       expect(logged.filter((line) => line.startsWith(warning))).toHaveLength(1);
       expect(runtime.catalog.problems).toHaveLength(1);
     }
+  });
+
+  test("a tool without a name is listed by `meanwhile tools` in one sentence, and in no count", async () => {
+    const tools = () => [nameless, schemaless, plainTool("good"), plainTool("secret")];
+    const evil = { ...scriptedUpstream({ tools }), deny: ["secret"] };
+    const config = { bundled: false, upstreams: { evil } };
+    const daemons = new DaemonHomeHere({ config });
+    const listed = await daemons.run(["tools"]);
+    expect([listed.code, listed.stderr.split("\n").sort()]).toEqual([
+      1,
+      [
+        "",
+        "✗ The upstream evil: a tool has no name and is left out.",
+        "✗ bare is missing: the upstream evil: its inputSchema is no JSON Schema, and clients would refuse the whole list",
+      ],
+    ]);
+    expect(await namesIn(await daemons.connect({ words: [] }), "tools")).toContain("good");
+    const { upstreams } = JSON.parse((await daemons.run(["upstreams", "--json"])).stdout);
+    expect(upstreams).toMatchObject([{ name: "evil", tools: 1 }]);
   });
 
   test("a broken tool takes the name from no valid one, in whichever order they are listed", async () => {
