@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { runCli } from "../helpers/cli.ts";
@@ -49,7 +49,7 @@ describe("of a command", () => {
     expect(read("chart.png")).toEqual([0x89, 0]);
   });
 
-  test("further ones get numbers, and files that exist are replaced", async () => {
+  test("further ones get numbers, and the file that was named is replaced", async () => {
     const { cwd, type, read } = project();
     writeFiles(cwd, { "chart.png": "old" });
     expect(await type("chart", "draw", "--images", "3", "--out", "chart.png", "--quiet")).toMatchObject({
@@ -61,6 +61,41 @@ describe("of a command", () => {
       [0x89, 1],
       [0x89, 2],
     ]);
+  });
+
+  test("further ones replace no file, and get the next free number", async () => {
+    const { cwd, type, read } = project();
+    writeFiles(cwd, { "chart-2.png": "mine" });
+    symlinkSync(path.join(cwd, "gone"), path.join(cwd, "chart-4.png"));
+    const { code, stderr } = await type("chart", "draw", "--images", "3", "--out", "chart.png");
+    expect([code, stderr.match(/chart[-\d]*\.png/g)]).toEqual([0, ["chart.png", "chart-3.png", "chart-5.png"]]);
+    expect([Buffer.from(read("chart-2.png")).toString(), read("chart-3.png"), read("chart-5.png")]).toEqual([
+      "mine",
+      [0x89, 1],
+      [0x89, 2],
+    ]);
+    expect(existsSync(path.join(cwd, "gone"))).toBe(false);
+  });
+
+  test("at most 100 are written", async () => {
+    const { cwd, type } = project();
+    expect(await type("chart", "draw", "--images", "101", "--out", "c.png", "--quiet")).toMatchObject({
+      code: 1,
+      stderr: "✗ The result has 101 images and files; --out wrote the first 100 of them.\n",
+    });
+    expect(readdirSync(cwd).filter((name) => name.endsWith(".png"))).toHaveLength(100);
+  });
+
+  test("a folder that has all the numbers gets the first file only", async () => {
+    const { cwd, type } = project();
+    const taken = Array.from({ length: 999 }, (_, at) => [`c-${at + 2}.png`, ""]);
+    writeFiles(cwd, Object.fromEntries(taken) as Record<string, string>);
+    expect(await type("chart", "draw", "--images", "2", "--out", "c.png")).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(
+        `The files ${cwd}/c-2.png to ${cwd}/c-1000.png exist already. Remove some, or give --out another name.`,
+      ),
+    });
   });
 
   test("files with text or bytes, and sounds, are written too", async () => {

@@ -4,6 +4,11 @@ import { CommandError, Exit, type ExitCode, messageOf, UsageError } from "../../
 import { fieldsOf } from "../../wire/json.ts";
 import { clean, type Terminal } from "../terminal.ts";
 
+/** Files of one result that are written. A server decides how many its result has. */
+const maxFiles = 100;
+/** The highest number in a name that is tried. */
+const maxNumber = 1000;
+
 /** An image, a sound or a file of a result. */
 interface ResultFile {
   readonly bytes: Buffer;
@@ -44,8 +49,8 @@ export function withoutFiles<Block>(content: readonly Block[], out: OutFile | un
 }
 
 /**
- * Writes images, sounds and files of a result: the first to the file of `--out`, the others beside it with a number in
- * the name. Existing files are replaced. Returns 1 when the result has none.
+ * Writes images, sounds and files of a result: the first to the file of `--out`, which it replaces, the others beside it
+ * with a number in the name that no file has. Returns 1 when the result has none, or more than `maxFiles`.
  */
 export function writeResultFiles(content: unknown, out: OutFile, terminal: Terminal): ExitCode {
   const { colors } = terminal;
@@ -54,17 +59,39 @@ export function writeResultFiles(content: unknown, out: OutFile, terminal: Termi
     terminal.say(`${colors.red("✗")} The result has no image or file, so ${clean(out.file)} was not written.\n`);
     return Exit.CommandFailed;
   }
-  for (const [at, { bytes, mimeType }] of found.entries()) {
-    const file = at === 0 ? out.file : numbered(out.file, at + 1);
-    try {
-      writeFileSync(file, bytes);
-    } catch (cause) {
-      throw new CommandError(`${file} could not be written: ${messageOf(cause)}`, { cause });
-    }
+  let number = 1;
+  for (const [at, { bytes, mimeType }] of found.slice(0, maxFiles).entries()) {
+    if (at > 0) number = writeNumbered(out.file, number + 1, bytes);
+    else writeTo(out.file, bytes, "w");
+    const file = at > 0 ? numbered(out.file, number) : out.file;
     const kind = mimeType === undefined ? "" : `${mimeType}, `;
     if (!out.isQuiet) terminal.say(`${colors.green("✓")} Wrote ${clean(file)} (${clean(kind)}${bytes.length} bytes)\n`);
   }
-  return Exit.Ok;
+  if (found.length <= maxFiles) return Exit.Ok;
+  terminal.say(
+    `${colors.red("✗")} The result has ${found.length} images and files; --out wrote the first ${maxFiles} of them.\n`,
+  );
+  return Exit.CommandFailed;
+}
+
+/** Returns false for a file that exists, when `flag` is `wx`. */
+function writeTo(file: string, bytes: Buffer, flag: "w" | "wx"): boolean {
+  try {
+    writeFileSync(file, bytes, { flag });
+    return true;
+  } catch (cause) {
+    if (flag === "wx" && fieldsOf(cause).code === "EEXIST") return false;
+    throw new CommandError(`${file} could not be written: ${messageOf(cause)}`, { cause });
+  }
+}
+
+/** Writes to the first file from `number` on that does not exist, and returns its number. */
+function writeNumbered(file: string, from: number, bytes: Buffer): number {
+  for (let number = from; number <= maxNumber; number += 1)
+    if (writeTo(numbered(file, number), bytes, "wx")) return number;
+  throw new CommandError(
+    `The files ${numbered(file, from)} to ${numbered(file, maxNumber)} exist already. Remove some, or give --out another name.`,
+  );
 }
 
 /** `chart.png`, 2 → `chart-2.png` */
