@@ -28,6 +28,8 @@ export interface ProcessContext {
   /** The Node executable that runs the CLI. */
   readonly nodeFile: string;
   readonly nodeVersion: string;
+  /** The path of the script that Node was started with; it may be a link. */
+  readonly script?: string | undefined;
   /** The process as commands see it. The guards change its streams and its `exit`; nothing else uses it. */
   readonly guarded: GuardedProcess;
   /** Starts this program with these words as a process that outlives this one and writes to a log file. */

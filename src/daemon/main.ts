@@ -36,6 +36,7 @@ export async function run({
       refreshLauncher(started.daemon.settings.home, process.env, {
         file: process.execPath,
         version: process.versions.node,
+        script: process.argv[1],
         isWindows: process.platform === "win32",
       });
       await started.daemon.ended;

@@ -1,8 +1,8 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { oldestNode } from "../../src/cli/init/dependency-versions.ts";
-import { homeAt } from "../../src/paths.ts";
+import { homeAt, packageFolder } from "../../src/paths.ts";
 import { programVersion } from "../../src/project/project.ts";
 import {
   type RunningNode,
@@ -58,6 +58,22 @@ describe("the launcher in the home", () => {
       rangeFile: ownRangeFile(),
       home: home.folder,
     });
+  });
+
+  test("records the link of a global installation that it was started by, and keeps it for a newer version", () => {
+    const { home, env, found } = homeWith(undefined);
+    const package_ = path.join(temporaryFolder(), "pnpm/global/v11/a2a1/node_modules/meanwhile");
+    mkdirSync(path.dirname(package_), { recursive: true });
+    symlinkSync(packageFolder(), package_);
+    const facts = {
+      package: path.join(package_, "bin/meanwhile.cjs"),
+      rangeFile: path.join(package_, "bin/node-range.txt"),
+    };
+    writeLauncher(home, env, { ...node, script: facts.package });
+    expect(found()).toMatchObject(facts);
+    writeFileSync(home.launcher, toLauncherTexts({ ...(found() as LauncherFacts), version: "0.0.9" }, false)[""] ?? "");
+    refreshLauncher(home, env, { ...node, script: executable });
+    expect(found()).toMatchObject({ ...facts, version: programVersion() });
   });
 
   test("takes any path for data", () => {

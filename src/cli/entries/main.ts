@@ -90,11 +90,11 @@ async function isHomeRefused({ env, argv }: ProcessContext, terminal: Terminal):
 }
 
 /** A version that starts in a home takes over the launcher that its entries name, where that starts an older version. */
-async function replaceLauncher({ env, nodeFile, nodeVersion, platform }: ProcessContext): Promise<void> {
+async function replaceLauncher({ env, nodeFile, nodeVersion, script, platform }: ProcessContext): Promise<void> {
   const home = homeAt(env);
   if (![home.launcher, `${home.launcher}.cmd`].some((file) => existsSync(file))) return;
   const { refreshLauncher } = await import("../../setup/launcher/launcher-file.ts");
-  refreshLauncher(home, env, { file: nodeFile, version: nodeVersion, isWindows: platform === "win32" });
+  refreshLauncher(home, env, { file: nodeFile, version: nodeVersion, script, isWindows: platform === "win32" });
 }
 
 async function protectStdout({ guarded, exit }: ProcessContext, output: Output, terminal: Terminal): Promise<void> {

@@ -41,6 +41,7 @@ function processContext(argv: readonly string[]): ProcessContext {
     kill: (pid) => void process.kill(pid, "SIGKILL"),
     signals: process,
     nodeFile: process.execPath,
+    script: process.argv[1],
     nodeVersion: process.versions.node,
     guarded: process,
     startInBackground,

@@ -154,8 +154,8 @@ export function startFacts(
 }
 
 /** Writes the launcher in the home, or what is there stays where that is as good. */
-export function prepareLauncher(home: Home, { env, nodeFile, nodeVersion, platform }: ProcessContext): void {
-  const node = { file: nodeFile, version: nodeVersion, isWindows: platform === "win32" };
+export function prepareLauncher(home: Home, { env, nodeFile, nodeVersion, script, platform }: ProcessContext): void {
+  const node = { file: nodeFile, version: nodeVersion, script, isWindows: platform === "win32" };
   if (hasLauncherParts()) writeLauncher(home, env, node);
 }
 

@@ -7,10 +7,10 @@ import { type ConfigChange, findEntry, type SetupTarget } from "../../setup/chan
 import type { ConfigFile } from "../../setup/config-file.ts";
 import { fileOf, isInstalled, type Launch, type SetupHost, type SetupScope } from "../../setup/host.ts";
 import { hosts } from "../../setup/hosts/index.ts";
-import { isFetchedByNpx } from "../../setup/launch.ts";
+import { installationOf } from "../../setup/launcher/installation.ts";
 import type { Machine } from "../../setup/machine.ts";
 import type { SetupRecord } from "../../setup/setup-record.ts";
-import type { RepairMeans } from "../../setup/wrap/repair-entry.ts";
+import { type RepairMeans, readLauncherAt } from "../../setup/wrap/repair-entry.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 
 /** What is to be set up, and where. */
@@ -119,10 +119,7 @@ export function quoted(word: string): string {
 
 function remarks(setup: Setup): string {
   const { scope, machine, launch } = setup;
-  if (scope === "user")
-    return isFetchedByNpx(executable())
-      ? `         npx fetches it again when its cache is cleared; after npm install -g ${thisProgram.packageName} run setup again.\n`
-      : "";
+  if (scope === "user") return remarkOnCopy(setup);
   const manifest = path.join(machine.project, "package.json");
   const isDependency = existsSync(manifest) && readFileSync(manifest, "utf8").includes(`"${thisProgram.packageName}"`);
   const values =
@@ -130,6 +127,17 @@ function remarks(setup: Setup): string {
       ? ""
       : "         The values are in a file of the project: whoever gets that reads them.\n";
   return `${values}${isDependency ? "" : `         Whoever uses the project needs it there: npm install --save-dev ${thisProgram.packageName}\n`}`;
+}
+
+/** Says what becomes of the copy that entries start, where that may be removed any day. */
+function remarkOnCopy({ repair }: Setup): string {
+  const { launcher, isWindows = false } = repair?.facts ?? {};
+  const recorded = launcher === undefined ? undefined : readLauncherAt(isWindows ? `${launcher}.cmd` : launcher);
+  const kind = installationOf(recorded?.package ?? executable());
+  if (kind !== "npx" && kind !== "project") return "";
+  const fate =
+    kind === "npx" ? "npx fetches it again when its cache is cleared" : "This copy is removed with its project";
+  return `         ${fate}; after npm install -g ${thisProgram.packageName} run setup again.\n`;
 }
 
 /** What would change, as a diff. */

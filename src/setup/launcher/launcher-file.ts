@@ -5,6 +5,7 @@ import { ensureHome, type Home, homeAt, type ProcessEnvironment, packageFolder, 
 import { thisProgram } from "../../program/program.ts";
 import { executable, programVersion } from "../../project/project.ts";
 import { isFetchedByNpx, scriptEnding } from "../launch.ts";
+import { type Installation, installationOf, isSameFile, lastingPath } from "./installation.ts";
 import { type LauncherFacts, ownRangeFile, readLauncherFacts, toLauncherTexts } from "./launcher-text.ts";
 
 /**
@@ -21,30 +22,43 @@ export function hasLauncherParts(): boolean {
 export interface RunningNode {
   readonly file: string;
   readonly version: string;
+  /** The path of the script that it was started with; it may be a link. */
+  readonly script?: string | undefined;
   readonly isWindows: boolean;
 }
 
-/** What a launcher of this process starts. */
-function ownFacts(home: Home, env: ProcessEnvironment, node: RunningNode): LauncherFacts {
+/** What a launcher of this process starts; the path stays as the launcher `found` has it for the same file. */
+function ownFacts(
+  home: Home,
+  env: ProcessEnvironment,
+  node: RunningNode,
+  found: LauncherFacts | undefined,
+): LauncherFacts {
   const usual = homeAt({ ...env, [thisProgram.variable("HOME")]: undefined });
   const version = programVersion();
-  const file = executable();
+  const file = lastingPath(executable(), [...globalScript(node), ...(found === undefined ? [] : [found.package])]);
   return {
     version,
     node: node.file,
     nodeVersion: node.version,
     package: file,
-    rangeFile: ownRangeFile(),
+    rangeFile: lastingPath(ownRangeFile(), [path.join(path.dirname(file), path.basename(ownRangeFile()))]),
     ...(isFetchedByNpx(file) && { npx: `${thisProgram.packageName}@${version}` }),
     ...(home.folder !== usual.folder && { home: home.folder }),
   };
 }
 
-/** Writes the launcher for `setup`, unless the one that is there starts a copy that npx may not clear away. */
+/** The script that Node was started with, where that is an executable in a global installation. */
+function globalScript({ script = "" }: RunningNode): string[] {
+  const isExecutable = path.basename(script) === path.basename(executable());
+  return isExecutable && installationOf(script) === "global" ? [script] : [];
+}
+
+/** Writes the launcher for `setup`, unless the one that is there starts a copy that stays longer than this one. */
 export function writeLauncher(home: Home, env: ProcessEnvironment, node: RunningNode): void {
-  const facts = ownFacts(home, env, node);
   const found = readLauncher(home, node);
-  if (found !== undefined && facts.npx !== undefined && found.npx === undefined && !isOutdated(found, facts)) return;
+  const facts = ownFacts(home, env, node, found);
+  if (found !== undefined && outlasts(found, facts)) return;
   try {
     ensureHome(home);
     write(home, facts, node);
@@ -70,15 +84,14 @@ function canRun(file: string): boolean {
 }
 
 /**
- * Replaces the launcher of the home, where there is one, when it starts an older version, or a copy or a Node that is
- * gone. Does nothing where the file cannot be written: the launcher itself looks for a Node then.
+ * Replaces the launcher of the home, where there is one, when this copy takes it over. Does nothing where the file cannot be written: the launcher itself looks for a Node then.
  */
 export function refreshLauncher(home: Home, env: ProcessEnvironment, node: RunningNode): void {
   try {
     const found = readLauncher(home, node);
     if (found === undefined || !hasLauncherParts()) return;
-    const facts = ownFacts(home, env, node);
-    if (isOutdated(found, facts)) write(home, facts, node);
+    const facts = ownFacts(home, env, node, found);
+    if (takesOver(facts, found)) write(home, facts, node);
   } catch {
     // A home that nobody may write keeps its launcher.
   }
@@ -90,11 +103,32 @@ export function readLauncher(home: Home, { isWindows }: Pick<RunningNode, "isWin
   return existsSync(file) ? readLauncherFacts(readFileSync(file, "utf8")) : undefined;
 }
 
-function isOutdated(found: LauncherFacts, own: LauncherFacts): boolean {
-  if (!existsSync(found.package)) return true;
-  // What npx has fetched may be cleared away, so it replaces no copy that stays.
-  if (own.npx !== undefined && found.npx === undefined) return false;
-  return isNewer(own.version, found.version) || (own.version === found.version && !existsSync(found.node));
+const byDuration: readonly Installation[] = ["project", "npx", "clone", "global"];
+
+/** True when `setup` leaves a launcher to another copy than its own: its own may be removed any day, and that one less. */
+function outlasts(found: LauncherFacts, own: LauncherFacts): boolean {
+  const kind = installationOf(own.package);
+  if (kind === "global" || kind === "clone" || !works(found)) return false;
+  return byDuration.indexOf(installationOf(found.package)) > byDuration.indexOf(kind);
+}
+
+/** npx fetches its copy again once that is gone. */
+const works = (found: LauncherFacts) => found.npx !== undefined || existsSync(found.package);
+
+/**
+ * True when a copy that was started takes over the launcher of the home: when the launcher starts an older version of
+ * the same copy, or a copy that is gone. From another copy that works only a global installation takes it over, and one
+ * npx copy from another: a project and a clone may be removed, and every entry would then run its server alone.
+ */
+export function takesOver(own: LauncherFacts, found: LauncherFacts): boolean {
+  const [kind, other] = [own, found].map((facts) => installationOf(facts.package)) as [Installation, Installation];
+  const mayReplaceOther = kind === "global" || (kind === "npx" && other === "npx");
+  if (!existsSync(found.package)) return mayReplaceOther || found.npx === undefined;
+  const isSame = isSameFile(own.package, found.package);
+  if (!isSame && !mayReplaceOther) return false;
+  if (own.version !== found.version) return isNewer(own.version, found.version);
+  const isTemporary = other === "npx" || other === "project";
+  return !existsSync(found.node) || (kind === "global" && !isSame && isTemporary);
 }
 
 /** True when one version comes after another. A version with a suffix, such as 1.2.0-beta.1, comes before 1.2.0. */

@@ -4,7 +4,7 @@ import { thisProgram } from "../../program/program.ts";
 import { at } from "../change.ts";
 import type { Entry, Launch } from "../host.ts";
 import { entryStoreVariable, type StartFacts, toStart } from "../launch.ts";
-import { readLauncherFacts } from "../launcher/launcher-text.ts";
+import { type LauncherFacts, readLauncherFacts } from "../launcher/launcher-text.ts";
 import { isEarlierStart, startOf } from "../ownership.ts";
 import { toHunk, undoHunk } from "./hunk.ts";
 import { unwrapEntry, writeBack } from "./plan-unwrap.ts";
@@ -103,14 +103,15 @@ export function whyNotStarted(entry: unknown): string | undefined {
   const folder = own[0] === "-C" ? own[1] : undefined;
   if (isGone(folder)) return `the folder ${folder} is gone`;
   const launcher = program.length === 1 && path.isAbsolute(program[0] ?? "") ? program[0] : undefined;
-  const facts = launcher === undefined ? undefined : readFacts(launcher);
+  const facts = launcher === undefined ? undefined : readLauncherAt(launcher);
   return facts?.npx === undefined && isGone(facts?.package) ? `${facts?.package} is gone` : undefined;
 }
 
 /** A name without a folder is looked for on a PATH that only the host knows. */
 const isGone = (file: string | undefined) => file !== undefined && path.isAbsolute(file) && !existsSync(file);
 
-function readFacts(launcher: string) {
+/** Returns what the launcher starts that an entry names; undefined where it names another program. */
+export function readLauncherAt(launcher: string): LauncherFacts | undefined {
   const file = launcher.replace(/\.cmd$/i, "-launcher.cjs");
   try {
     return readLauncherFacts(readFileSync(file, "utf8"));
