@@ -35,14 +35,14 @@ export async function serveGateway(given: Given) {
   const { runtime } = server;
   const connect = (revision = "2025-11-25", capabilities: object = {}) =>
     server.client({ revision, capabilities }, { over: "stdio" });
-  /** A client over HTTP: of the local user, of `caller`, or of nobody. */
-  const connectHttp = (revision: string, caller: Caller = { kind: "local" }) =>
+  /** A client over HTTP. */
+  const connectHttp = (revision: string, caller: "local" | "anonymous" | UserIdentity = "local") =>
     server.client(
       { revision },
       {
         over: "http",
-        ...(caller.kind === "token" && { headers: { "x-caller": JSON.stringify(caller) } }),
-        isAnonymous: caller.kind === "anonymous",
+        ...(typeof caller === "object" && { headers: { "x-caller": JSON.stringify(caller) } }),
+        isAnonymous: caller === "anonymous",
       },
     );
   /** The address over HTTP. */
