@@ -133,8 +133,8 @@ export default defineConfig([
     },
   },
   // The threads that renew leases. Each is one file, so that it can be copied beside a bundle.
-  ...["sqlite/heartbeat", "postgres/postgres-heartbeat"].map((thread) => ({
-    entry: { [path.basename(thread)]: `src/store/${thread}.ts` },
+  ...["src/store/sqlite/heartbeat.ts", "src/store/postgres/postgres-heartbeat.ts"].map((file) => ({
+    entry: { [`meanwhile-${path.basename(path.dirname(file))}-leases`]: file },
     format: "esm" as const,
     platform: "node" as const,
     fixedExtension: true,

@@ -1,8 +1,10 @@
 import { spawn } from "node:child_process";
-import { cpSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import path from "node:path";
 import { build, type Format } from "esbuild";
 import { describe, expect, test } from "vitest";
+import { leaseThread as postgresThread } from "../../src/store/postgres/keep-leases.ts";
+import { leaseThread } from "../../src/store/sqlite/lease-keeper.ts";
 import { dataOf } from "../helpers/daemon.ts";
 import { cleanUp, shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/wait-for.ts";
@@ -85,6 +87,14 @@ function installDatabase(folder: string): void {
   symlinkSync(path.join(root, name), path.join(folder, name));
 }
 
+test.each([leaseThread, postgresThread])(
+  "the package has $built, whose name no other package's file has",
+  ({ built }) => {
+    expect(existsSync(path.join(root, "dist", built))).toBe(true);
+    expect(built).toMatch(/^meanwhile-/);
+  },
+);
+
 describe.each(formats)("bundled as %s", (_name, _format, ending) => {
   test("a program with createServer answers, completes a pattern, checks JSON Schema and logs", async () => {
     const { client, stderr } = await start(`created.${ending}`);
@@ -105,9 +115,12 @@ describe.each(formats)("bundled as %s", (_name, _format, ending) => {
     const without = await start(`created.${ending}`, { store: "data/tasks.db" });
     expect((await without.client.startCall("greet", { name: "ab" }).answer).error).toBeDefined();
     expect(without.stderr()).toContain(
-      "The file heartbeat.mjs of the package meanwhile is missing, which renews the leases of running tasks; copy it from node_modules/meanwhile/dist to the folder of your bundle.",
+      `The file ${leaseThread.built} of the package meanwhile is missing, which renews the leases of running tasks; copy it from node_modules/meanwhile/dist to the folder of your bundle.`,
     );
-    const { client, stderr } = await start(`created.${ending}`, { store: "data/tasks.db", beside: ["heartbeat.mjs"] });
+    const { client, stderr } = await start(`created.${ending}`, {
+      store: "data/tasks.db",
+      beside: [leaseThread.built],
+    });
     const { taskId } = await client.call("wait", { ms: 300 });
     const { result } = await waitFor(async () => {
       const answer = await client.request("tasks/get", { taskId });

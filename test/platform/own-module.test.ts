@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { leaseThread } from "../../src/store/sqlite/lease-keeper.ts";
 import { findOwnFile, requireOwn } from "../../src/system/own-module.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 
@@ -30,6 +31,6 @@ test("an error in a package is passed on", () => {
 });
 
 test("finds the source of a file where the sources run", () => {
-  const file = findOwnFile({ built: "heartbeat.mjs", source: "store/sqlite/heartbeat.ts" });
+  const file = findOwnFile(leaseThread);
   expect(file !== undefined && existsSync(file)).toBe(true);
 });

@@ -13,7 +13,7 @@ export interface LeasesToKeep {
 }
 
 export const leaseThread = {
-  built: "postgres-heartbeat.mjs",
+  built: "meanwhile-postgres-leases.mjs",
   source: "store/postgres/postgres-heartbeat.ts",
 } as const;
 

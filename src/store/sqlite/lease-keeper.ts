@@ -8,7 +8,8 @@ export interface KeptLeases {
   readonly everyMs: number;
 }
 
-export const leaseThread = { built: "heartbeat.mjs", source: "store/sqlite/heartbeat.ts" } as const;
+/** `built` lies beside the output of a bundler, among files of others. */
+export const leaseThread = { built: "meanwhile-sqlite-leases.mjs", source: "store/sqlite/heartbeat.ts" } as const;
 
 /** Starts the thread that renews a worker's leases; what is returned stops it, and resolves when it has ended. */
 export function startLeaseKeeper(leases: KeptLeases, log: Logger): () => Promise<void> {
