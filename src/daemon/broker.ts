@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { systemClock, within } from "../clock.ts";
-import { isOutOfDescriptors, messageOf, outOfDescriptors } from "../errors.ts";
+import { isOutOfDescriptors, messageOf, outOfDescriptors, ShuttingDown } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { type DaemonReply, type DaemonStatus, type Greeting, readFirstLine, readGreeting, toLine } from "./greeting.ts";
 import { isProved, type Proof, prove } from "./proof.ts";
@@ -75,6 +75,11 @@ export class Broker {
       server.once("error", reject);
       server.listen(file, () => {
         server.off("error", reject);
+        // `stopListening` was called while the socket was opened, and would not be called for it again.
+        if (this.#isLeaving && !isControlOnly) {
+          server.close();
+          return reject(new ShuttingDown());
+        }
         this.#servers.push(server);
         resolve();
       });

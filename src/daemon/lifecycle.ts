@@ -1,9 +1,10 @@
-import { existsSync, lstatSync, realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import path from "node:path";
 import type { Clock } from "../clock.ts";
 import { isOutOfDescriptors, messageOf, outOfDescriptors } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Home } from "../paths.ts";
+import { identityOf, isAnswered } from "../system/socket-file.ts";
 import { type OwnSocket, system } from "../system/system.ts";
 import type { Broker } from "./broker.ts";
 import { type DaemonRecord, drainName, lockFile, readRecord, removeRecord, writeRecord } from "./record.ts";
@@ -32,8 +33,8 @@ export interface LifecycleOptions {
 }
 
 const lookMs = 1_000;
-
-const isFree = (file: string) => lstatSync(file, { throwIfNoEntry: false }) === undefined;
+/** How often a daemon connects to the `mcp.sock` of a newer one, to see whether that one was killed. */
+const probeMs = 5_000;
 
 /**
  * The life of one daemon. A lock makes it the only one of its key, whoever else starts; whatever it finds at its
@@ -59,6 +60,9 @@ export class Lifecycle {
   #idleSince: number | undefined;
   #hasLeft = false;
   #cancelLook: (() => void) | undefined;
+  #nextProbeAt = 0;
+  /** The last sentence about the well-known socket, so that the log has it once. */
+  #packTrouble: string | undefined;
 
   /** Undefined when another daemon of this key is there. */
   static begin(options: LifecycleOptions): Lifecycle | undefined {
@@ -97,9 +101,31 @@ export class Lifecycle {
   async #takePackSocket(): Promise<void> {
     try {
       await this.#packSocket?.open((name) => this.#broker?.listen(name) ?? Promise.resolve());
+      this.#packTrouble = undefined;
     } catch (error) {
-      this.#options.log.warn(`the socket of the bundled commands was not opened: ${messageOf(error)}`);
+      const trouble = messageOf(error);
+      if (this.#hasLeft || trouble === this.#packTrouble) return;
+      this.#packTrouble = trouble;
+      this.#options.log.warn(`the socket of the bundled commands was not opened: ${trouble}`);
     }
+  }
+
+  /**
+   * Takes the well-known socket over when the daemon that had it has stopped or was killed. One that answers belongs to
+   * a newer daemon and is left alone.
+   */
+  async #checkPackSocket(): Promise<void> {
+    const { clock, home } = this.#options;
+    if (this.#packSocket === undefined || this.#packSocket.isThere()) return;
+    const found = identityOf(home.packSocket);
+    if (found !== undefined) {
+      if (clock.monotonic() < this.#nextProbeAt) return;
+      this.#nextProbeAt = clock.monotonic() + probeMs;
+      if (await isAnswered(home.packSocket)) return;
+      // Another daemon may have taken it over during the probe, and this one may have left.
+      if (this.#hasLeft || identityOf(home.packSocket) !== found) return;
+    }
+    await this.#takePackSocket();
   }
 
   /** Resolves when it is time to leave: nobody is to be let in any more, and the next daemon may start. */
@@ -139,10 +165,11 @@ export class Lifecycle {
     if (this.#hasLeft) return this.#draining;
     this.#hasLeft = true;
     this.#cancelLook?.();
-    this.#broker?.stopListening();
+    // Only its own: another daemon may have put one there. They are known by their inodes, which are not reused as long
+    // as the sockets are open.
     this.#tidy(() => this.#ownSocket.remove());
-    // Only its own: a daemon that was started later has put another one there.
     this.#tidy(() => this.#packSocket?.remove());
+    this.#broker?.stopListening();
     this.#tidy(() => removeRecord(home, key, pid));
     for (const lock of this.#locks.splice(0)) lock.release();
     if (!isNow && isWorking?.() === true) this.#draining = this.#drain();
@@ -236,8 +263,8 @@ export class Lifecycle {
       this.makeWay();
       return false;
     }
-    // The daemon that was started last has ended, and has taken its socket away.
-    if (this.#packSocket !== undefined && isFree(home.packSocket)) await this.#takePackSocket();
+    await this.#checkPackSocket();
+    if (this.#hasLeft) return false;
     if (readRecord(home, key)?.pid !== pid) {
       log.warn("its record was taken away; it is written again");
       this.#writeRecord();

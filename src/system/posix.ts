@@ -15,6 +15,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { RuntimeError } from "../errors.ts";
 import { thisProgram } from "../program/program.ts";
+import { identityOf } from "./socket-file.ts";
 import type { FileRule, OwnSocket, System } from "./system.ts";
 
 /** What Linux and macOS have in common: files have an owner and a mode, sockets are files, processes are in groups. */
@@ -211,7 +212,8 @@ let opened = 0;
 class SocketFile implements OwnSocket {
   readonly #name: string;
   readonly #folder: string;
-  #inode: number | undefined;
+  /** Of the socket that this process has put there. */
+  #identity: string | undefined;
 
   constructor(name: string, folder: string) {
     this.#name = name;
@@ -220,21 +222,33 @@ class SocketFile implements OwnSocket {
 
   async open(listen: (name: string) => Promise<void>): Promise<void> {
     ensurePrivateFolder(this.#folder);
-    const refusal = refusalOfSocket(this.#name);
-    if (refusal !== undefined) throw new RuntimeError("HOME_UNUSABLE", `Cannot listen: ${refusal}.`);
+    this.#refuse();
     // Node removes the name that it listened on when it closes, whoever's socket is there by then: so that is a name of
     // our own.
     const aside = path.join(path.dirname(this.#name), `${process.pid}.${opened++}`);
     rmSync(aside, { force: true });
     await listen(aside);
-    chmodSync(aside, 0o600);
-    this.#inode = lstatSync(aside).ino;
-    // Whoever opens a socket holds its lock, so whoever made what is there is gone.
-    renameSync(aside, this.#name);
+    try {
+      chmodSync(aside, 0o600);
+      // A file may have been put there meanwhile, and the rename would replace it.
+      this.#refuse();
+      const identity = identityOf(aside);
+      renameSync(aside, this.#name);
+      this.#identity = identity;
+    } catch (error) {
+      rmSync(aside, { force: true });
+      throw error;
+    }
+  }
+
+  /** Throws when something other than a socket of this user has the name. A socket is replaced. */
+  #refuse(): void {
+    const refusal = refusalOfSocket(this.#name);
+    if (refusal !== undefined) throw new RuntimeError("HOME_UNUSABLE", `Cannot listen: ${refusal}.`);
   }
 
   isThere(): boolean {
-    return this.#inode !== undefined && lstatSync(this.#name, { throwIfNoEntry: false })?.ino === this.#inode;
+    return this.#identity !== undefined && identityOf(this.#name) === this.#identity;
   }
 
   remove(): void {

@@ -5,9 +5,10 @@ import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Broker } from "../../src/daemon/broker.ts";
 import { Lifecycle, type LifecycleOptions } from "../../src/daemon/lifecycle.ts";
-import { silentLog } from "../../src/log.ts";
+import { type Logger, silentLog } from "../../src/log.ts";
 import { type Home, homeAt } from "../../src/paths.ts";
 import { takeLock } from "../../src/store/sqlite/lock.ts";
+import { isAnswered } from "../../src/system/socket-file.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { turns } from "../helpers/in-memory.ts";
@@ -198,8 +199,9 @@ test("of two daemons with one key the second does not begin, until the first has
 
 describe("the socket of the bundled commands", () => {
   /** Daemons of different versions in one home, in the order in which they start. */
-  async function versions(...keys: readonly string[]) {
-    const { clock, home, begun } = begin({ isPackAlone: true });
+  const versions = (...keys: readonly string[]) => openVersions(keys);
+  async function openVersions(keys: readonly string[], options: Partial<LifecycleOptions> = {}) {
+    const { clock, home, begun } = begin({ isPackAlone: true, ...options });
     const opened: { key: string; lifecycle: Lifecycle; broker: Broker }[] = [];
     for (const key of keys) {
       const broker = createBroker(key);
@@ -215,7 +217,14 @@ describe("the socket of the bundled commands", () => {
       const reply = once(connectTo(home.packSocket).setEncoding("utf8"), "data");
       return (JSON.parse(((await reply) as [string])[0]) as { cwd: string }).cwd;
     };
-    return { clock, home, opened, ask };
+    const answered = () => isAnswered(home.packSocket);
+    const pass = async (ms: number) => {
+      for (let passed = 0; passed < ms; passed += 1_000) {
+        clock.advance(1_000);
+        await turns();
+      }
+    };
+    return { clock, home, opened, ask, answered, pass };
   }
   const connectTo = (file: string) => {
     const socket = createConnection(file);
@@ -258,6 +267,67 @@ describe("the socket of the bundled commands", () => {
     expect(await ask()).toBe("old");
     opened[0]?.lifecycle.leave();
     expect(existsSync(home.packSocket)).toBe(false);
+  });
+
+  test("is taken over within 6 s by an older daemon when the newest one was killed", async () => {
+    const { home, opened, ask, answered, pass } = await versions("old", "new");
+    await pass(2_000);
+    opened[1]?.lifecycle.abandon();
+    expect(await answered()).toBe(false);
+    await pass(6_000);
+    await waitFor(answered);
+    expect(await ask()).toBe("old");
+    expect(statSync(home.packSocket).mode & 0o777).toBe(0o600);
+  });
+
+  test("belongs to one daemon when two take it over at once, and to the other when that one stops", async () => {
+    const { home, opened, ask, answered, pass } = await versions("first", "second", "new");
+    opened[2]?.lifecycle.abandon();
+    await pass(1_000);
+    await waitFor(answered);
+    await pass(10_000);
+    const owners = opened.slice(0, 2).filter(({ lifecycle }) => lifecycle.clientSocket === home.packSocket);
+    expect(owners.map(({ key }) => key)).toEqual([await ask()]);
+    owners[0]?.lifecycle.leave();
+    expect(existsSync(home.packSocket)).toBe(false);
+    await pass(1_000);
+    await waitFor(answered);
+    expect(["first", "second"].filter((key) => key !== owners[0]?.key)).toEqual([await ask()]);
+  });
+
+  test("is left alone by a daemon that stops while it takes it over", async () => {
+    for (const end of ["leave", "abandon"] as const) {
+      const { clock, home, opened, answered } = await versions("old", "new");
+      const [old, newest] = opened;
+      newest?.lifecycle[end]();
+      const before = lstatSync(home.packSocket, { throwIfNoEntry: false })?.ino;
+      clock.advance(1_000);
+      old?.lifecycle.leave();
+      await turns(20);
+      expect(lstatSync(home.packSocket, { throwIfNoEntry: false })?.ino, end).toBe(before);
+      expect(await answered(), end).toBe(false);
+    }
+  });
+
+  test("a file or folder in its place is never removed; the log names it once, and a daemon listens there when it is gone", async () => {
+    const lines: string[] = [];
+    const log: Logger = { ...silentLog, warn: (text) => void lines.push(text) };
+    const { home, answered, pass } = await openVersions(["old"], { log });
+    const makings = [() => writeFileSync(home.packSocket, "mine"), () => mkdirSync(home.packSocket)];
+    for (const make of makings) {
+      lines.length = 0;
+      rmSync(home.packSocket);
+      make();
+      const { ino } = lstatSync(home.packSocket);
+      await pass(20_000);
+      expect(lstatSync(home.packSocket).ino).toBe(ino);
+      expect(lines).toEqual([
+        `the socket of the bundled commands was not opened: Cannot listen: ${home.packSocket} is not a socket; remove it.`,
+      ]);
+      rmSync(home.packSocket, { recursive: true });
+      await pass(1_000);
+      await waitFor(answered);
+    }
   });
 });
 

@@ -214,6 +214,7 @@ test("a front loads nothing but Node's own modules and a few small files of ours
       "system/own-module",
       "system/posix",
       "system/programs",
+      "system/socket-file",
       "system/system",
       "system/windows",
       "wire/request-envelope",
