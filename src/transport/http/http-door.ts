@@ -55,7 +55,13 @@ export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
   const server = createServer(patience, (request, response) => door.handle(request, response));
   server.on("connection", (socket) => door.connected(socket));
   const own = socket === undefined ? undefined : typedSocket(socket);
-  await (own === undefined ? listen(server, options) : own.open((name) => listenOn(server, name)));
+  try {
+    await (own === undefined ? listen(server, options) : own.open((name) => listenOn(server, name, String(socket))));
+  } catch (error) {
+    // It may listen already, where the socket could not be moved to its path.
+    server.close();
+    throw error;
+  }
   // Errors after this are failed accepts. Without a listener they would end the process.
   server.on("error", (error) => door.refused(error));
   const port = own === undefined ? (server.address() as { port: number }).port : undefined;
@@ -76,13 +82,14 @@ function toUrl(host: string, port: number): string {
   return `http://${host.includes(":") && !host.startsWith("[") ? `[${host}]` : host}:${port}/mcp`;
 }
 
-function listenOn(server: NodeServer, name: string): Promise<void> {
+/** Listens on a socket that will have the path `file`. */
+function listenOn(server: NodeServer, name: string, file: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const onError = (cause: NodeJS.ErrnoException) => {
       const text =
         cause.code === "EADDRINUSE"
-          ? `${name} is in use; choose another one with --socket.`
-          : `Cannot listen on ${name}: ${cause.message}`;
+          ? `${file} is in use; choose another one with --socket.`
+          : `Cannot listen on ${file} (${cause.code}); choose another path with --socket.`;
       reject(new RuntimeError("PORT_IN_USE", text, { cause }));
     };
     server.once("error", onError);
