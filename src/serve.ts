@@ -1,4 +1,5 @@
 import type { Readable, Writable } from "node:stream";
+import { createAuthenticator } from "./auth/authenticate.ts";
 import { RuntimeError } from "./errors.ts";
 import { createFirstNumber } from "./ids.ts";
 import { Conversation } from "./mcp/conversation.ts";
@@ -103,9 +104,11 @@ async function openHttp(runtime: Runtime): Promise<HttpDoor> {
     host: settings.http.host,
     port: settings.http.port,
     socket: settings.http.socket,
-    token: runtime.token,
-    localUser: runtime.localUser,
-    allowAnonymous: settings.http.allowAnonymous,
+    authenticate: createAuthenticator({
+      homeToken: runtime.token,
+      localUser: runtime.localUser,
+      allowAnonymous: settings.http.allowAnonymous,
+    }),
     hasRoom: system.hasDescriptorsLeft,
     clock,
     log,

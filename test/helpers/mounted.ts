@@ -31,7 +31,13 @@ export async function openMounted(options: Partial<HttpMountOptions> = {}): Prom
   const logged: Mounted["logged"] = [];
   const keep = (text: string, facts: object = {}) => void logged.push({ text, facts });
   const log = { debug: keep, info: keep, warn: keep, error: keep };
-  const mount = createHttpMount({ serving: server.serving, callers: { localUser: server.localUser, project: "mounted" }, clock, log, ...options });
+  const mount = createHttpMount({
+    serving: server.serving,
+    callers: { localUser: server.localUser, project: "mounted" },
+    clock,
+    log,
+    ...options,
+  });
   cleanUp(async () => {
     await mount.close();
     for (const { release } of held) release();

@@ -2,6 +2,8 @@ import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import path from "node:path";
 import { PassThrough, type Readable, type Writable } from "node:stream";
+import { createAuthenticator } from "../../src/auth/authenticate.ts";
+import type { Authentication } from "../../src/auth/authentication.ts";
 import { systemClock } from "../../src/clock.ts";
 import { type Caller, localKeyOf } from "../../src/command/caller.ts";
 import { fixedSource } from "../../src/command/code-source.ts";
@@ -68,8 +70,8 @@ export interface LocalOptions extends ServerOptions {
   /** In place of what the config and the environment say. */
   readonly settings?: Partial<Settings>;
   readonly log?: Logger;
-  /** Over HTTP: knows callers by their requests. */
-  readonly identify?: (request: IncomingMessage) => Caller | undefined;
+  /** Over HTTP: identifies callers by their requests. Undefined: by the credential of the request. */
+  readonly identify?: (request: IncomingMessage) => Caller | Authentication | undefined;
 }
 
 /** What a client is able to do with a call that takes long. Revisions stand for a client that declares nothing. */
@@ -212,19 +214,21 @@ async function openLocal(options: LocalOptions & Folders, usual: Transport): Pro
   const token = () => readToken(settings.home);
   let http: ReturnType<typeof serveHttp> | undefined;
   const url = async () => {
-    const endpoint = {
-      host: "127.0.0.1",
-      port: 0,
-      token: runtime.token,
+    const authenticate = createAuthenticator({
+      homeToken: runtime.token,
       localUser: runtime.localUser,
       allowAnonymous: settings.http.allowAnonymous,
-    };
+    });
     http ??= serveHttp({
       serving,
       clock: runtime.clock,
       log,
-      ...endpoint,
-      ...(identify !== undefined && { identify }),
+      host: "127.0.0.1",
+      port: 0,
+      authenticate(credentials, request) {
+        const found = identify?.(request) ?? authenticate(credentials);
+        return "kind" in found ? { caller: found } : found;
+      },
     });
     return (await http).url;
   };

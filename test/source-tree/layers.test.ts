@@ -22,7 +22,7 @@ const table: Record<string, readonly string[] | "*"> = {
   system: ["errors.ts", "clock.ts", "ids.ts"],
   wire: ["system", "errors.ts", "clock.ts", "ids.ts"],
   command: ["system", "errors.ts", "clock.ts", "log.ts", "paths.ts"],
-  auth: ["command", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
+  auth: ["command", "program", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
   host: [],
   completion: ["command", "errors.ts", "clock.ts"],
   task: ["command", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
@@ -119,7 +119,7 @@ const table: Record<string, readonly string[] | "*"> = {
     // What an authorization server says of a sign-in is read on a screen.
     ...["errors.ts", "clock.ts", "ids.ts", "log.ts", "screen"],
   ],
-  "serve.ts": ["command", "mcp", "transport", "system", "runtime", "paths.ts", "ids.ts", "errors.ts"],
+  "serve.ts": ["auth", "command", "mcp", "transport", "system", "runtime", "paths.ts", "ids.ts", "errors.ts"],
   embed: [
     ...["auth", "wire", "command", "task", "store", "queue", "mcp", "transport", "project", "settings", "runtime"],
     ...["program", "cli/entries"],

@@ -1,36 +1,35 @@
-import { timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { anonymous, type Caller } from "../../command/caller.ts";
-import { thisProgram } from "../../program/program.ts";
+import type { Credentials } from "../../auth/authenticate.ts";
+import { AuthenticationError } from "../../auth/authentication.ts";
+import type { Logger } from "../../log.ts";
 import type { DoorRequest, NodeRequest } from "./door-request.ts";
-import type { HttpOptions } from "./http-door.ts";
 import { HttpRefusal } from "./http-refusal.ts";
 
-/** Who may come in by HTTP, and as whom. */
+/** Which requests over HTTP are accepted. */
 
 /** The names of this machine that a Host or Origin header may have. */
 const ownNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-export type Admission = Pick<HttpOptions, "token" | "localUser" | "allowAnonymous" | "identify">;
+/** What identifies the caller of a request. */
+export function credentialsOf(request: NodeRequest): Credentials {
+  return {
+    authorization: request.header("authorization"),
+    isRepeated: request.isRepeated("authorization"),
+    isInQuery: hasTokenInUrl(request.original),
+  };
+}
 
-/** Who asks; throws what somebody is refused with who may not come in. */
-export function callerOf(request: NodeRequest, { token, localUser, allowAnonymous, identify }: Admission): Caller {
-  const known = identify?.(request.original);
-  if (known !== undefined) return known;
-  if (hasTokenInUrl(request.original))
-    throw new HttpRefusal(401, `A token in the URL is not taken, because URLs are kept and logged; ${cure()}.`);
-  const authorization = request.header("authorization");
-  if (request.isRepeated("authorization"))
-    throw new HttpRefusal(401, `There is more than one Authorization header; ${cure()}, once.`);
-  if (authorization === undefined) {
-    if (allowAnonymous) return anonymous;
-    throw new HttpRefusal(401, `This server wants to know who calls; ${cure()}, or start it with --allow-anonymous.`);
-  }
-  const given = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
-  if (given === undefined) throw new HttpRefusal(401, `The Authorization header holds no bearer token; ${cure()}.`);
-  if (!isSameSecret(Buffer.from(given), Buffer.from(token())))
-    throw new HttpRefusal(401, `The bearer token is not this home's; ${cure()}.`);
-  return localUser;
+const statuses = { missing: 401, invalid: 401, unavailable: 503 };
+
+/** The HTTP error for what an authenticator has thrown. A cause is logged, and not told to the client. */
+export function toHttpRefusal(error: unknown, log: Logger): HttpRefusal {
+  if (error instanceof HttpRefusal) return error;
+  const { kind, message, cause } =
+    error instanceof AuthenticationError
+      ? error
+      : new AuthenticationError("invalid", "The credential could not be checked.", { cause: error });
+  if (cause !== undefined) log.warn(`a credential was not accepted: ${message}`, { error: cause });
+  return new HttpRefusal(statuses[kind], message);
 }
 
 /** Whose requests are taken: the names that we have, and how somebody is told who calls us by another. */
@@ -101,9 +100,6 @@ function nameIn(url: string): string | undefined {
   return name;
 }
 
-/** What every caller who is refused for want of a token is told. */
-const cure = () => `send \`Authorization: Bearer …\` with what \`${thisProgram.name} token\` prints`;
-
 /** A proxy is asked with the whole address: its host counts, as that of a Host header does. */
 export function pathOf({ url = "/" }: IncomingMessage): string {
   if (url === "/mcp") return url;
@@ -120,9 +116,4 @@ function hasTokenInUrl({ url = "/" }: IncomingMessage): boolean {
   if (at === -1) return false;
   const query = new URLSearchParams(url.slice(at + 1));
   return query.has("access_token") || query.has("token");
-}
-
-/** Compares in a time that tells nothing; an empty secret is none. */
-function isSameSecret(given: Buffer, expected: Buffer): boolean {
-  return expected.length > 0 && given.length === expected.length && timingSafeEqual(given, expected);
 }

@@ -1,3 +1,4 @@
+import type { Authentication } from "../../auth/authentication.ts";
 import { type Clock, nextTurn } from "../../clock.ts";
 import type { Caller } from "../../command/caller.ts";
 import { ProtocolError, RequestError, RpcCode, RuntimeError, requestErrors } from "../../errors.ts";
@@ -10,6 +11,7 @@ import type { Message } from "../../wire/message.ts";
 import { checkParamHeaders, checkRouting, isModernMessage } from "../../wire/routing.ts";
 import { type BodyListener, ParsedBody } from "./body.ts";
 import { Connections } from "./connections.ts";
+import { CredentialWatch } from "./credential-watch.ts";
 import type { DoorRequest } from "./door-request.ts";
 import type { DoorResponse } from "./door-response.ts";
 import { HttpExchange, OpenStreams } from "./http-exchange.ts";
@@ -26,7 +28,7 @@ interface EndpointOptions {
 interface Asked {
   readonly request: DoorRequest;
   readonly response: DoorResponse;
-  readonly caller: Caller;
+  readonly authentication: Authentication;
   readonly exchange: HttpExchange;
   readonly readBody: (listener: BodyListener) => void;
 }
@@ -38,6 +40,7 @@ export class Endpoint {
   readonly #sessions: Sessions;
   readonly #options: EndpointOptions;
   readonly #streams: OpenStreams;
+  readonly #credentials: CredentialWatch;
 
   constructor(options: EndpointOptions) {
     this.#options = options;
@@ -46,6 +49,7 @@ export class Endpoint {
     options.serving.onListsChanged((lists) => this.#sessions.sendListsChanged(lists));
     options.serving.onLeaving(() => this.#sessions.leave());
     this.#streams = new OpenStreams(options.clock);
+    this.#credentials = new CredentialWatch(options.clock);
   }
 
   async close(): Promise<void> {
@@ -88,10 +92,12 @@ export class Endpoint {
 
   /** Throws what the request is refused with, as long as it has not been read. */
   answer(asked: Asked): void {
-    const { request, response, caller, exchange, readBody } = asked;
+    const { request, response, authentication, exchange, readBody } = asked;
+    const { caller } = authentication;
     const { method } = request;
     if (method !== "POST" && method !== "GET" && method !== "DELETE")
       throw new HttpRefusal(405, "MCP is asked by POST, GET and DELETE.");
+    this.#credentials.add(exchange, authentication);
     this.connections.admit(request, exchange, caller);
     exchange.shareBacklog(this.connections.backlogOf(caller));
     if (method === "GET") this.connections.holdStream(caller, exchange);
@@ -125,7 +131,8 @@ export class Endpoint {
     }
   }
 
-  #handle(message: Message, bytes: number, { request, caller, exchange }: Asked): undefined | Promise<void> {
+  #handle(message: Message, bytes: number, { request, authentication, exchange }: Asked): undefined | Promise<void> {
+    const { caller } = authentication;
     const introduction = bytes <= maxIntroductionBytes ? undefined : refuseIntroduction(message);
     if (introduction !== undefined) throw new ProtocolError(requestErrors.params.code, introduction);
     if (!isModernMessage(message, request))

@@ -1,12 +1,13 @@
 import { createServer, type IncomingMessage, type Server as NodeServer, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import type { Credentials } from "../../auth/authenticate.ts";
+import type { Authentication } from "../../auth/authentication.ts";
 import type { Clock } from "../../clock.ts";
-import type { Caller } from "../../command/caller.ts";
 import { isOutOfDescriptors, outOfDescriptors, RuntimeError, UsageError } from "../../errors.ts";
 import type { Logger } from "../../log.ts";
 import type { Serving } from "../../mcp/serving.ts";
 import { typedSocket } from "../../system/typed-socket.ts";
-import { type Admission, callerOf, machineNames, pathOf, refuseStrangers } from "./admission.ts";
+import { credentialsOf, machineNames, pathOf, refuseStrangers, toHttpRefusal } from "./admission.ts";
 import { type BodyListener, readBody } from "./body.ts";
 import { NodeRequest } from "./door-request.ts";
 import { Endpoint, writeJson } from "./endpoint.ts";
@@ -19,15 +20,12 @@ export interface HttpOptions {
   readonly port: number;
   /** Listen on this socket file, or named pipe on Windows, in place of the host and port. Only its owner can use it. */
   readonly socket?: string | undefined;
-  /** Returns the present token of the home. A request with it is the local user's. */
-  readonly token: () => string;
-  readonly localUser: Caller;
-  /** Accepts requests without a token, as those of the caller `anonymous`. */
-  readonly allowAnonymous: boolean;
+  readonly authenticate: (
+    credentials: Credentials,
+    request: IncomingMessage,
+  ) => Authentication | Promise<Authentication>;
   /** False when one more connection would leave too few file descriptors for the work itself. */
   readonly hasRoom?: () => boolean;
-  /** Returns the caller of a request by other credentials than the home's token; undefined for an unknown one. */
-  readonly identify?: (request: IncomingMessage) => Caller | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -123,7 +121,6 @@ const tellMs = 60_000;
 class OwnDoor {
   readonly #endpoint: Endpoint;
   readonly #options: HttpOptions;
-  readonly #admission: Admission;
   /** Connections that were accepted while too few file descriptors were left. Their requests get 503. */
   readonly #crowded = new WeakSet<Socket>();
   /** The handlers of paths other than /mcp. They need no credential. */
@@ -135,7 +132,6 @@ class OwnDoor {
   constructor(options: HttpOptions) {
     this.#options = options;
     this.#endpoint = new Endpoint(options);
-    this.#admission = options;
   }
 
   /** Called for each accepted connection. */
@@ -185,10 +181,29 @@ class OwnDoor {
     const path = pathOf(request.original);
     const route = this.#routes.get(path);
     if (route !== undefined) return void route(response);
+    const answer = (authentication: Authentication) => {
+      if (path !== "/mcp") throw new HttpRefusal(404, "There is nothing here; MCP is at /mcp.");
+      const readWhole = (listener: BodyListener) => readBody(request.original, listener);
+      this.#endpoint.answer({ request, response, authentication, exchange, readBody: readWhole });
+    };
     // Before any other answer: a caller without a credential learns nothing about the server.
-    const caller = callerOf(request, this.#admission);
-    if (path !== "/mcp") throw new HttpRefusal(404, "There is nothing here; MCP is at /mcp.");
-    const readWhole = (listener: BodyListener) => readBody(request.original, listener);
-    this.#endpoint.answer({ request, response, caller, exchange, readBody: readWhole });
+    const authentication = this.#authenticate(request);
+    if (authentication instanceof Promise)
+      authentication.then(answer).catch((error: unknown) => this.#endpoint.refuse(response, error));
+    else answer(authentication);
+  }
+
+  /** Throws, or rejects with, an HttpRefusal for a request without a valid credential. */
+  #authenticate(request: NodeRequest): Authentication | Promise<Authentication> {
+    const { authenticate, log } = this.#options;
+    const refuse = (error: unknown): never => {
+      throw toHttpRefusal(error, log);
+    };
+    try {
+      const found = authenticate(credentialsOf(request), request.original);
+      return found instanceof Promise ? found.catch(refuse) : found;
+    } catch (error) {
+      return refuse(error);
+    }
   }
 }

@@ -130,7 +130,7 @@ class Mount implements HttpMount {
 
   #answer(arrived: Arrived, exchange: HttpExchange, caller: Caller): void {
     this.#refuseWhenClosed();
-    this.#endpoint.answer({ ...arrived, caller, exchange });
+    this.#endpoint.answer({ ...arrived, authentication: { caller }, exchange });
   }
 
   #refuseWhenClosed(): void {

@@ -1,0 +1,78 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { anonymous, type Caller } from "../command/caller.ts";
+import { thisProgram } from "../program/program.ts";
+import { type Authentication, AuthenticationError, type TokenVerifier } from "./authentication.ts";
+
+/** What identifies the caller of an HTTP request. */
+export interface Credentials {
+  readonly authorization: string | undefined;
+  /** More than one Authorization header was sent. */
+  readonly isRepeated: boolean;
+  /** The query has a parameter `access_token` or `token`. */
+  readonly isInQuery: boolean;
+}
+
+export interface AuthenticatorOptions {
+  /** Returns the present token of the home. A request with it is the local user's. */
+  readonly homeToken: () => string;
+  readonly localUser: Caller;
+  /** Accepts requests without a credential, as those of the caller `anonymous`. */
+  readonly allowAnonymous: boolean;
+  /** What else is accepted. Default: nothing. */
+  readonly verifiers?: readonly TokenVerifier[] | undefined;
+}
+
+/** Identifies the caller. Throws, or rejects with, an AuthenticationError for a request without a valid credential. */
+export type Authenticator = (credentials: Credentials) => Authentication | Promise<Authentication>;
+
+const unidentified: Authentication = { caller: anonymous };
+
+/** A credential that is wrong, expired or of an unknown kind is an error, never the caller `anonymous`. */
+export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+  const { homeToken, localUser, allowAnonymous, verifiers = [] } = options;
+  const isHomeToken = (token: string) => isSameSecret(token, homeToken());
+  return ({ authorization, isRepeated, isInQuery }) => {
+    if (isInQuery) throw refusal(`A token in the URL is not taken, because URLs are kept and logged; ${cure()}.`);
+    if (isRepeated) throw refusal(`There is more than one Authorization header; ${cure()}, once.`);
+    if (authorization === undefined) {
+      if (allowAnonymous) return unidentified;
+      const text = `This server wants to know who calls; ${cure()}, or start it with --allow-anonymous.`;
+      throw new AuthenticationError("missing", text);
+    }
+    const token = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
+    if (token === undefined) throw refusal(`The Authorization header holds no bearer token; ${cure()}.`);
+    if (isHomeToken(token)) return { caller: localUser, isStillValid: () => isHomeToken(token) };
+    const verifier = verifiers.find((one) => one.accepts(token));
+    if (verifier === undefined) throw refusal(`The bearer token is not this home's; ${cure()}.`);
+    return verify(verifier, token);
+  };
+}
+
+/** An error that a verifier does not expect refuses the request too. */
+function verify(verifier: TokenVerifier, token: string): Authentication | Promise<Authentication> {
+  try {
+    const found = verifier.verify(token);
+    return found instanceof Promise ? found.catch((error: unknown) => Promise.reject(asRefusal(error))) : found;
+  } catch (error) {
+    throw asRefusal(error);
+  }
+}
+
+function asRefusal(error: unknown): AuthenticationError {
+  if (error instanceof AuthenticationError) return error;
+  return new AuthenticationError("invalid", "The bearer token could not be checked; the server's log says why.", {
+    cause: error,
+  });
+}
+
+function refusal(text: string): AuthenticationError {
+  return new AuthenticationError("invalid", text);
+}
+
+const cure = () => `send \`Authorization: Bearer …\` with what \`${thisProgram.name} token\` prints`;
+
+/** Compares in a time that does not depend on the texts. An empty secret equals nothing. */
+function isSameSecret(given: string, expected: string): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  return expected !== "" && given.length === expected.length && timingSafeEqual(digest(given), digest(expected));
+}
