@@ -15,10 +15,13 @@ interface WorkerName {
   readonly namespace: string;
 }
 
+/** Stands in a name for what could not be read. */
+const unknown = "-";
+
 /** A fresh name for a worker in this process. */
 export function createWorkerName(on: System = system): string {
   const id = createId().slice(0, 8);
-  return [hostname(), on.bootId(), process.pid, on.ownStart() ?? "-", on.pidNamespace(), id].join("|");
+  return [hostname(), on.bootId(), process.pid, on.ownStart() ?? unknown, on.pidNamespace(), id].join("|");
 }
 
 /** Workers of this process that ended without a shutdown, while the process goes on. */
@@ -39,12 +42,20 @@ export function isKnownDead(worker: string, given: { on?: System; isOneMachine?:
   const name = parse(worker);
   if (name === undefined || name.host !== hostname()) return false;
   // Where it cannot be read, it is the same on all.
-  if (!isOneMachine && name.boot === "-") return false;
-  if (name.boot !== on.bootId()) return isOneMachine;
+  if (!isOneMachine && name.boot === unknown) return false;
+  if (name.boot !== on.bootId()) return isOneMachine && areKnown(name.boot, on.bootId());
   if (name.namespace !== on.pidNamespace()) return false;
-  if (name.pid === process.pid) return name.startedAt !== (on.ownStart() ?? "-");
+  if (name.pid === process.pid) {
+    const ownStart = on.ownStart() ?? unknown;
+    return name.startedAt !== ownStart && areKnown(name.startedAt, ownStart);
+  }
   if (!on.isAlive(name.pid)) return true;
-  return name.startedAt !== "-" && on.beganAt(name.pid, name.startedAt) === false;
+  return name.startedAt !== unknown && on.beganAt(name.pid, name.startedAt) === false;
+}
+
+/** False where one of the facts could not be read: without a file descriptor left, /proc cannot be. */
+function areKnown(...facts: readonly string[]): boolean {
+  return !facts.includes(unknown);
 }
 
 function parse(worker: string): WorkerName | undefined {
