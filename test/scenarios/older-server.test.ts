@@ -101,12 +101,12 @@ describe.each(["HTTP", "stdio"] as const)("over %s", (transport) => {
     expect(await call("trigger-url-elicitation", { url: "https://example.com/go" })).toMatchObject(text(/completed/));
     expect(await call("test_sampling", { prompt: "Say something" })).toMatchObject(text("LLM response: sampled"));
     expect(await call("test_input_required_result_list_roots")).toMatchObject(text("Roots: file:///ann"));
-    expect(asked).toMatchObject([
+    expect(withoutRoots(asked)).toMatchObject([
       { method: "elicitation/create", message: "Who?" },
       { method: "elicitation/create", mode: "url", url: "https://example.com/go" },
       { method: "sampling/createMessage" },
-      { method: "roots/list" },
     ]);
+    expect(asked).toContainEqual(expect.objectContaining({ method: "roots/list" }));
   });
 
   test("a link that the server wants opened first, which it says with −32042, is asked, and it is called again", async () => {
