@@ -1,6 +1,9 @@
 rem The part of the launcher that is the same on every machine; `setup` writes it behind lines that set the recorded Node.
 rem It starts the part in JavaScript, which knows the rest, with the first Node that is there. An entry whose arguments
 rem hold percent signs, ampersands, carets, exclamation marks or quotes names Node and that part instead.
+rem cmd.exe reads a batch file line by line while it runs, and a newer version may replace this one in the meantime. So
+rem a line that starts a program ends the batch file first, by a jump to a label that is not there: the rest of the line
+rem is run all the same, and its exit code is that of the program.
 if exist "%mw_node%" goto start
 for %%F in ("%ProgramFiles%\nodejs\node.exe" "%LOCALAPPDATA%\Programs\nodejs\node.exe") do if exist "%%~F" set "mw_node=%%~F"
 for /d %%D in ("%APPDATA%\nvm\v*" "%LOCALAPPDATA%\Volta\tools\image\node\*") do if exist "%%~D\node.exe" set "mw_node=%%~D\node.exe"
@@ -15,8 +18,7 @@ if "%~1"=="wrap" goto scan
 goto ended
 
 :start
-endlocal & "%mw_node%" "%~dp0%mw_name%-launcher.cjs" %*
-exit /b %errorlevel%
+endlocal & goto #_undefined_# 2>nul || title %ComSpec% & "%mw_node%" "%~dp0%mw_name%-launcher.cjs" %*
 
 :scan
 shift
@@ -30,11 +32,9 @@ if defined mw_limited goto limited
 >&2 echo %mw_name%: %mw_why%, so %~n2 runs without %mw_title%. %mw_cure%
 rem A host that quotes every argument has quoted the two dashes as well.
 if "%~1"==%1 goto quoted
-endlocal & set "%mw_variables%ENTRY_STORE=" & %mw_all:* -- =%
-exit /b %errorlevel%
+endlocal & set "%mw_variables%ENTRY_STORE=" & goto #_undefined_# 2>nul || title %ComSpec% & %mw_all:* -- =%
 :quoted
-endlocal & set "%mw_variables%ENTRY_STORE=" & %mw_all:* "--" =%
-exit /b %errorlevel%
+endlocal & set "%mw_variables%ENTRY_STORE=" & goto #_undefined_# 2>nul || title %ComSpec% & %mw_all:* "--" =%
 
 :ended
 >&2 echo %mw_name%: %mw_why%, so this server cannot start. %mw_cure%

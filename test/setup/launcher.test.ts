@@ -86,6 +86,15 @@ describe("the launcher in the home", () => {
     expect([readLauncherFacts(sh), readLauncherFacts(script)]).toEqual([facts, facts]);
   });
 
+  test("on Windows reads no line of its file once it has started a program: the file may be another one by then", () => {
+    const cmd = readFileSync(path.join(packageFolder(), "bin/launcher.cmd"), "utf8").split(/\r?\n/);
+    const starts = cmd.filter((line) => / & ("%mw_node%"|%mw_all:)/.test(line));
+    expect(starts).toHaveLength(3);
+    // A jump to a label that is not there ends the batch file, and the rest of the line is run.
+    for (const line of starts)
+      expect(line).toMatch(/^endlocal & .*goto #_undefined_# 2>nul \|\| title %ComSpec% & "?%mw_/);
+  });
+
   test.each<[string, Partial<LauncherFacts>]>([
     ["an older version", { version: "0.0.9" }],
     ["a version before this one", { version: `${programVersion()}-beta.1` }],

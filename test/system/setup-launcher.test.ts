@@ -70,6 +70,7 @@ async function place(more: Partial<LauncherFacts> = {}, homeName = "home") {
   return {
     folder,
     home,
+    launcher,
     own,
     facts,
     server,
@@ -158,6 +159,27 @@ describe.each(kinds)("the launcher (%s)", (kind) => {
     expect(printed).toMatchObject({ file: server, node: process.execPath, args: words, input: "the first line\n" });
     expect(printed?.env).toMatchObject(isWindows ? {} : { PATH: "/nowhere" });
     expect(Object.keys(printed?.env ?? {})).toEqual(["PATH"]);
+  });
+
+  test.each([true, false])(
+    "ends with the exit code of the package (%s) or of the original command",
+    async (isPackage) => {
+      const { start, facts, original, server, removePackage } = await place();
+      if (!isPackage) removePackage();
+      writeFileSync(isPackage ? facts.package : server, "process.exit(7);");
+      expect(await start(kind, [...wrap, ...original])).toMatchObject({ code: 7, printed: undefined });
+    },
+  );
+
+  test("reads nothing of its own file once the package runs: a newer version replaces it", async () => {
+    const { start, facts, original, launcher } = await place();
+    const ending = { sh: "", cmd: ".cmd", js: "-launcher.cjs" }[kind];
+    const [file, aside] = [`${launcher}${ending}`, `${launcher}.new`].map((name) => JSON.stringify(name));
+    const line = kind === "cmd" ? "@exit /b 9\\r\\n" : "exit 9\\n";
+    const replace = `const fs = require("node:fs");\nfs.writeFileSync(${aside}, "${line}".repeat(2000));\nfs.renameSync(${aside}, ${file});\n`;
+    writeFileSync(facts.package, `${replace}${printer}`);
+    const { code, err, printed } = await start(kind, [...wrap, ...original]);
+    expect([code, err, printed?.file]).toEqual([0, "", facts.package]);
   });
 
   test("starts the original command when no Node is in the range that the package states", async () => {
