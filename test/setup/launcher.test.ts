@@ -203,6 +203,36 @@ describe("entries that an upgrade has broken", () => {
     expect((await setup("--wrap", "docs")).err).toContain("docs was left alone: it is behind Meanwhile already");
   });
 
+  test("of the launcher's part in JavaScript are listed and repaired when their Node is gone, or their package is", async () => {
+    const words = ["--", "npx", "docs"];
+    const noNode = user({});
+    const script = `${noNode.launcher}-launcher.cjs`;
+    writeFiles(path.dirname(script), { [path.basename(script)]: "" });
+    noNode.write(JSON.stringify({ mcpServers: { docs: wrapped(["/old/node.exe", script], ...words) } }));
+    expect((await noNode.setup()).err).toContain(
+      "✗ Cursor: docs would not start: /old/node.exe is gone\n  Repair   meanwhile setup --wrap docs\n",
+    );
+    expect((await noNode.setup("--wrap", "docs")).err).toContain("✓ Cursor: repaired docs in ~/.cursor/mcp.json\n");
+    expect(noNode.entry("docs")).toEqual({ command: noNode.launcher, args: ["wrap", "--name", "docs", ...words] });
+    expect((await noNode.setup()).err).not.toContain("would not start");
+
+    const facts = {
+      version: "1.0.0",
+      node: process.execPath,
+      nodeVersion: "24.0.0",
+      package: "/gone/x.cjs",
+      rangeFile: "",
+    };
+    writeFileSync(script, toLauncherTexts(facts, true)["-launcher.cjs"] ?? "");
+    noNode.write(JSON.stringify({ mcpServers: { docs: wrapped([process.execPath, script], ...words) } }));
+    expect((await noNode.setup()).err).toContain("✗ Cursor: docs would not start: /gone/x.cjs is gone\n");
+  });
+
+  test("that cmd starts are not said to lack /c", async () => {
+    const { setup } = user({ docs: wrapped(["cmd", "/c", "npx", "-y", "meanwhile"], "--", "npx", "docs") });
+    expect((await setup()).err).not.toContain("would not start");
+  });
+
   test("are repaired by setup of their host too, and by --all; a project's own server as well", async () => {
     const own = { command: gone, args: ["/old/meanwhile/bin/meanwhile.cjs", "-C", "/srv/p", "serve"] };
     for (const words of [["cursor"], ["--all"]]) {

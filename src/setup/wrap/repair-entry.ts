@@ -3,7 +3,7 @@ import path from "node:path";
 import { thisProgram } from "../../program/program.ts";
 import { at } from "../change.ts";
 import type { Entry, Launch } from "../host.ts";
-import { entryStoreVariable, type StartFacts, toStart } from "../launch.ts";
+import { entryStoreVariable, type StartFacts, scriptEnding, toStart } from "../launch.ts";
 import { type LauncherFacts, readLauncherFacts } from "../launcher/launcher-text.ts";
 import { isEarlierStart, startOf } from "../ownership.ts";
 import { toHunk, undoHunk } from "./hunk.ts";
@@ -22,12 +22,18 @@ export interface RepairMeans {
   readonly record: WrapRecord;
 }
 
-/** True for an entry that names a Node and a copy of the package, or a launcher that is gone. */
+/** True for an entry that names a Node and a copy of the package, or a program or a launcher that is gone. */
 export function needsRepair(entry: unknown, { launcher }: Pick<StartFacts, "launcher">): boolean {
-  const program = startOf(entry)?.program ?? [];
+  const program = programOf(entry);
   if (launcher === undefined || program.length === 0) return false;
   const isNode = /^node(?:\.exe)?$/i.test(program[0]?.split(/[\\/]/).at(-1) ?? "");
-  return isNode ? isEarlierStart(entry) : program.length === 1 && isGone(program[0]);
+  return (isNode && isEarlierStart(entry)) || program.some(isGone);
+}
+
+/** What stands in front of the arguments of ours, without the flag of `cmd /c`, which looks like a path. */
+function programOf(entry: unknown): readonly string[] {
+  const program = startOf(entry)?.program ?? [];
+  return program.filter((word, at) => at !== 1 || word.toLowerCase() !== "/c");
 }
 
 /** What repairing the entries of a file that need it would change. */
@@ -97,12 +103,15 @@ export function isProjectStart(entry: unknown): boolean {
 
 /** Returns why an entry of ours would not start, or not start the package; undefined where nothing is known against it. */
 export function whyNotStarted(entry: unknown): string | undefined {
-  const { program = [], own = [] } = startOf(entry) ?? {};
+  const program = programOf(entry);
+  const own = startOf(entry)?.own ?? [];
   const missing = program.find(isGone);
   if (missing !== undefined) return `${missing} is gone`;
   const folder = own[0] === "-C" ? own[1] : undefined;
   if (isGone(folder)) return `the folder ${folder} is gone`;
-  const launcher = program.length === 1 && path.isAbsolute(program[0] ?? "") ? program[0] : undefined;
+  const last = program.at(-1) ?? "";
+  const isLauncher = path.isAbsolute(last) && (program.length === 1 || last.endsWith(scriptEnding));
+  const launcher = isLauncher ? last : undefined;
   const facts = launcher === undefined ? undefined : readLauncherAt(launcher);
   return facts?.npx === undefined && isGone(facts?.package) ? `${facts?.package} is gone` : undefined;
 }
@@ -112,7 +121,7 @@ const isGone = (file: string | undefined) => file !== undefined && path.isAbsolu
 
 /** Returns what the launcher starts that an entry names; undefined where it names another program. */
 export function readLauncherAt(launcher: string): LauncherFacts | undefined {
-  const file = launcher.replace(/\.cmd$/i, "-launcher.cjs");
+  const file = launcher.replace(/\.cmd$/i, scriptEnding);
   try {
     return readLauncherFacts(readFileSync(file, "utf8"));
   } catch {
