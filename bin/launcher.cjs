@@ -122,7 +122,7 @@ function nodeFiles() {
   // To a folder of another drive there is no relative way.
   const isBelow = (top, folder) => {
     const way = path.relative(top, folder);
-    return !way.startsWith("..") && !path.isAbsolute(way);
+    return !/^\.\.(?:[\\/]|$)/.test(way) && !path.isAbsolute(way);
   };
   const isOwn = (folder) =>
     path.isAbsolute(folder) && [profile, ...programs].some((top) => top !== "" && isBelow(top, folder));
