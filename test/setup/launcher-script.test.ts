@@ -82,7 +82,10 @@ describe("the launcher in JavaScript does not start a Node", () => {
     expect(considers(path.posix, folder)).toBe(false);
   });
 
-  test.each([path.win32, path.posix])("in a relative folder, also when that is in the user's own", (paths) => {
+  test.each([
+    ["Windows", path.win32],
+    ["POSIX", path.posix],
+  ])("in a relative folder below the user's own, with paths of %s", (_, paths) => {
     expect(considers(paths, "bin", paths.resolve("."))).toBe(false);
     expect(considers(paths, paths.resolve("bin"), paths.resolve("."))).toBe(true);
   });

@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readFileSync,
   realpathSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -274,37 +275,46 @@ describe("the launcher, with its Node gone", () => {
     expect(printed).toMatchObject({ node: facts.node, args: ["-y", "meanwhile@1.0.0", ...wrap, ...original] });
   });
 
-  test.skipIf(isWindows)(
-    "does not run a Node of another user, one that others may write, a shim, or one of a relative folder",
-    async () => {
-      const { start, own, folder, original, removeNode } = await place();
-      removeNode();
-      const open = path.join(own, "open");
-      await installNode(open);
-      chmodSync(open, 0o777);
-      const [shims, scripts, links] = ["shims", "scripts", "links"].map((name) => path.join(own, name)) as [
-        string,
-        string,
-        string,
-      ];
-      await installNode(shims);
-      for (const made of [scripts, links]) mkdirSync(made);
-      writeFileSync(path.join(scripts, "node"), `#!/bin/sh\nexec '${process.execPath}' "$@"\n`, { mode: 0o755 });
-      writeFileSync(path.join(folder, "shim"), readFileSync("/bin/sh"), { mode: 0o755 });
-      symlinkSync(path.join(folder, "shim"), path.join(links, "node"));
-      const others = path.join(own, "others");
-      await installNode(others);
-      if (process.getuid?.() === 0) chownSync(others, nobody, nobody);
-      else chmodSync(others, 0o775);
-      const relative = path
-        .relative(process.cwd(), await installNode(path.join(own, "relative")))
-        .replace(/\/node$/, "");
-      const { printed } = await start("sh", [...wrap, ...original], {
-        PATH: [open, others, shims, scripts, links, relative, ""].join(":"),
-      });
-      expect(printed?.node.startsWith(own)).toBe(false);
+  /** Puts a Node into a folder of its own, as `PATH` would name it; each is one that the launcher must not start. */
+  const untrusted: Readonly<Record<string, (folder: string) => Promise<string>>> = {
+    "that others may write to the folder of": async (folder) => {
+      await installNode(folder);
+      chmodSync(folder, 0o777);
+      return folder;
     },
-  );
+    "of another user": async (folder) => {
+      await installNode(folder);
+      if (process.getuid?.() === 0) chownSync(folder, nobody, nobody);
+      else chmodSync(folder, 0o775);
+      return folder;
+    },
+    "in a folder of shims": async (folder) => {
+      const shims = path.join(folder, "shims");
+      await installNode(shims);
+      return shims;
+    },
+    "that is a script": async (folder) => {
+      const node = await installNode(path.join(folder, "hidden"));
+      writeFileSync(path.join(folder, "node"), `#!/bin/sh\nexec '${node}' "$@"\n`, { mode: 0o755 });
+      return folder;
+    },
+    "that is a link to a program of another name": async (folder) => {
+      const shim = path.join(folder, "hidden", "shim");
+      renameSync(await installNode(path.dirname(shim)), shim);
+      symlinkSync(shim, path.join(folder, "node"));
+      return folder;
+    },
+    "in a relative folder": async (folder) =>
+      path.relative(process.cwd(), path.dirname(await installNode(path.join(folder, "relative")))),
+  };
+
+  test.skipIf(isWindows).each(Object.entries(untrusted))("does not start a Node %s", async (_, install) => {
+    const { start, own, original, removeNode } = await place();
+    removeNode();
+    const { printed } = await start("sh", [...wrap, ...original], { PATH: `${await install(path.join(own, "x"))}:` });
+    // Where this machine has a Node that Homebrew installed, that one starts the package.
+    expect(printed?.node.startsWith(own)).toBe(false);
+  });
 });
 
 /** A file system of its own, or no test. */
