@@ -113,7 +113,7 @@ async function watchUntil(
       rescanAt = performance.now() + rescanMs;
     }
     task.progress({
-      message: `Watching ${watched.count} folders: ${counts.updated} updated, ${counts.removed} removed`,
+      message: `Watching ${watched.count} ${watched.count === 1 ? "folder" : "folders"}: ${counts.updated} updated, ${counts.removed} removed`,
     });
     const dirty = await watched.next(Math.max(0, Math.min(rescanAt, endsAt) - performance.now()), task.signal);
     if (dirty.length > 0) await pass(watch, task, (sync) => syncDirty(sync, dirty, watch));

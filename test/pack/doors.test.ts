@@ -82,7 +82,7 @@ test("a cancelled task of monitor_watch gives its counts, at once and when it is
   const { job_id } = handleOf(await client.call("monitor_watch", { path: folder }));
   const progress = async () => JSON.stringify(dataOf(await client.call("task_status", { job_id })));
   await waitFor(async () => (await progress()).includes("2 updated"));
-  const counts = "Last progress: Watching 1 folders: 2 updated, 0 removed.";
+  const counts = "Last progress: Watching 1 folder: 2 updated, 0 removed.";
   expect(textOf(await client.call("task_cancel", { job_id }))).toContain(`monitor_watch was cancelled. ${counts}`);
   expect(textOf(await client.call("task_result", { job_id }))).toContain(`Cancelled by the caller. ${counts}`);
   const shown = await runCli(["tasks", "show", job_id], { cwd: folder, env: env() });
