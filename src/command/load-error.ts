@@ -4,6 +4,7 @@ import path from "node:path";
 import { versions } from "node:process";
 import { messageOf } from "../errors.ts";
 import { placeOf, type SourcePlace } from "./place.ts";
+import { closest } from "./suggest.ts";
 
 /**
  * Returns one sentence for what loading a command file threw: the error's own words, file and line where they are
@@ -98,9 +99,18 @@ function cureForExport(text: string): string | undefined {
     ) ?? [];
   if (byDefault !== undefined) return `import its default export and take the name from that`;
   if (named === undefined) return undefined;
+  const guess = named === "meanwhile" ? closest(/named '([^']+)'/.exec(text)?.[1] ?? "", exportedNames) : undefined;
+  if (guess !== undefined) return `did you mean ${guess}? If that is a type, write \`import type\``;
   if (isBuiltin(named)) return `this is Node ${versions.node}: install a newer one, or do without it`;
   return "if that is a type, write `import type`; if the module is CommonJS, import its default export; else export it there";
 }
+
+/** What `src/index.ts` exports besides types. */
+export const exportedNames: readonly string[] = [
+  ...["defineCommand", "defineConfig", "createServer", "createCli", "durable", "checkConfig", "changeableBy"],
+  ...["audio", "content", "image", "link", "resource", "text", "jsonSchema", "CommandError", "Declined"],
+  ...["complete", "filterCompletions", "resolveContext", "resolveReference", "listProgress", "progressOf"],
+];
 
 /** Code for CommonJS in a file that also has `import` or `export`, and is therefore an ES module. */
 function cureForScope({ text }: FailedLoad): string | undefined {

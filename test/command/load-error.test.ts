@@ -3,7 +3,7 @@ import path from "node:path";
 import { versions } from "node:process";
 import { describe, expect, test } from "vitest";
 import { loadEntry } from "../../src/command/load-entry.ts";
-import { describeLoadError } from "../../src/command/load-error.ts";
+import { describeLoadError, exportedNames } from "../../src/command/load-error.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 
 const command =
@@ -73,6 +73,16 @@ describe("a module that cannot be loaded is one sentence with the cure", () => {
     expect(nodeError("", text)).toBe(
       "Named export 'x' not found. The requested module 'y' is a CommonJS module; import its default export and take the name from that",
     );
+  });
+
+  test("a mistyped name of the package itself", async () => {
+    expect(await problemOf('import { defineCommandd } from "meanwhile"; export default defineCommandd({});')).toMatch(
+      /does not provide an export named 'defineCommandd'.*; did you mean defineCommand\? If that is a type, write `import type`$/,
+    );
+    expect(await problemOf('import { X } from "meanwhile"; export default X;')).toMatch(
+      /named 'X'.*; if that is a type, write `import type`; if the module is CommonJS/,
+    );
+    expect(exportedNames.toSorted()).toEqual(Object.keys(await import("../../src/index.ts")).toSorted());
   });
 
   test("JSON without its attribute", async () => {
