@@ -108,7 +108,8 @@ function inOrder(columns: readonly Column[], named: ReadonlySet<string>): Column
   const weight = (column: Column) =>
     (column.tools.some((tool) => named.has(tool)) ? maxRows ** 3 : 0) +
     count(column, "cut") * (maxRows + 1) +
-    count(column, "progress");
+    count(column, "progress") +
+    count(column, "unknown") / (maxRows + 1);
   return columns
     .map((column) => ({ column, weight: weight(column) }))
     .sort((a, b) => b.weight - a.weight)

@@ -5,6 +5,7 @@ import {
   type CellState,
   cellLooks,
   type Matrix,
+  type MatrixCell,
   statesIn,
   tellEverywhere,
   tellLeftOut,
@@ -14,6 +15,8 @@ import type { Colors, TerminalPage } from "./terminal-report.ts";
 
 const maxNameWidth = 22;
 const maxCellWidth = 32;
+/** Lines of a cell; what is longer is cut. */
+const maxCellLines = 3;
 /** Narrower than this a column says nothing. */
 const minCellWidth = 14;
 const gap = 2;
@@ -39,15 +42,17 @@ function drawTable(matrix: Matrix, { colors, width }: TerminalPage): string[] {
   const head = matrix.columns
     .slice(0, shown)
     .map((name, at) => `${" ".repeat(gap)}${pad(cut(name, widths[at] ?? 0), widths[at] ?? 0)}`);
-  const rows = matrix.rows.map(({ name, cells }) =>
-    line(
-      name,
-      cells.slice(0, shown).map(({ state, text }, at) => {
-        const room = widths[at] ?? 0;
-        return `${" ".repeat(gap)}${paintState(state, pad(cut(`${cellLooks[state].sign} ${briefly(text)}`.trim(), room), room), colors)}`;
-      }),
-    ),
-  );
+  const rows = matrix.rows.flatMap(({ name, cells }) => {
+    const drawn = cells.slice(0, shown).map((cell, at) => drawCell(cell, widths[at] ?? 0));
+    return Array.from({ length: Math.max(...drawn.map(({ lines }) => lines.length)) }, (_, at) =>
+      line(
+        at === 0 ? name : "",
+        drawn.map(
+          ({ state, lines, width }) => " ".repeat(gap) + paintState(state, pad(lines[at] ?? "", width), colors),
+        ),
+      ),
+    );
+  });
   const shared = matrix.shared.filter(({ name }) => matrix.columns.indexOf(name) < shown);
   return [
     colors.dim(line("", head)),
@@ -61,6 +66,20 @@ function drawTable(matrix: Matrix, { colors, width }: TerminalPage): string[] {
         ).map((line) => colors.dim(`  ${line}`))
       : []),
   ];
+}
+
+/** The lines of a cell: its sign, and what it says first, broken between words. */
+function drawCell({ state, text }: MatrixCell, width: number) {
+  const sign = `${cellLooks[state].sign} `;
+  const lines = wrap(briefly(text), Math.max(1, width - sign.length));
+  const kept = [...lines.slice(0, maxCellLines - 1), lines.slice(maxCellLines - 1).join(" ")].filter(
+    (line, at) => at === 0 || line !== "",
+  );
+  return {
+    state,
+    width,
+    lines: kept.map((line, at) => cut(`${at === 0 ? sign : " ".repeat(sign.length)}${line}`.trimEnd(), width)),
+  };
 }
 
 /** What the signs mean, in as many lines as it takes. */

@@ -84,6 +84,33 @@ describe("in a terminal", () => {
     expect(wide).toContain("\n  ✗ is cut, or cannot be called  ~ survives with progress  ? not known\n  ✓ survives\n");
   });
 
+  test("a cell that is wider than its column takes several lines, and no line is wider than the terminal", () => {
+    const cells = (text: string, quick = "answers quickly") => [
+      { state: "ok", text: quick },
+      { state: "unknown", text },
+    ];
+    const rows = [
+      { name: "Copilot for JetBrains", cells: cells("if slow cut there at 30 s (not called here)") },
+      { name: "Other", cells: cells("lives while progress comes at least every 1800 s") },
+      { name: "Long", cells: cells(Array.from({ length: 40 }, (_, at) => `word${at}`).join(" "), "waits") },
+    ];
+    const matrix = { columns: ["list_things", "build_report"], rows };
+    const check = { ...(good.checks.at(-1) as Report["checks"][number]), data: { matrix } };
+    const text = toTerminal({ ...good, checks: [check] }, { width: 80 });
+    const table = text.slice(text.indexOf("\nHosts\n") + 1, text.indexOf("  ? not known"));
+    expect(table.split("\n")).toEqual([
+      "Hosts",
+      "                         build_report                      list_things",
+      "  Copilot for JetBrains  ? if slow cut there at 30 s       ✓ answers quickly",
+      "  Other                  ? lives while progress comes at   ✓ answers quickly",
+      "                           least every 1800 s",
+      "  Long                   ? word0 word1 word2 word3 word4   ✓ waits",
+      "                           word5 word6 word7 word8 word9",
+      "                           word10 word11 word12 word13 w…",
+      "",
+    ]);
+  });
+
   test("tools that fare alike are one column, and one line where every host says the same of them", () => {
     expect(toTerminal(bad)).toContain("\n  echo: ✓ everywhere (13 hosts): 40 ms\n");
     const alike = toTerminal(withAlike({ ...good, checks: good.checks.slice(0, 1) }, 36));

@@ -80,7 +80,7 @@ function foretell(host: HostSettings, { tool, seen }: Sight, limit: HostLimit): 
       state: "ok",
       text: `runs as a task in its interactive mode; with -p ${describeLimit(limit, limit.limitMs)}`,
     };
-  if (limit.isAssumed === true) return { state: "unknown", text: "nobody has measured this host; several cut at 30 s" };
+  if (limit.isAssumed === true) return { state: "unknown", text: "this host was not measured; several cut at 30 s" };
   return seen === undefined || seen.isFailed ? unseen(limit, limit.limitMs) : judge(host, limit, limit.limitMs, seen);
 }
 
@@ -100,7 +100,7 @@ function judge({ notes }: HostSettings, limit: HostLimit, limitMs: number, seen:
       survivesMs: limitMs,
     };
   if (notes.progress === "unknown" && isHeard)
-    return { state: "unknown", text: `cut at ${at} unless progress extends it, which nobody has measured` };
+    return { state: "unknown", text: `cut at ${at} unless progress extends it, which was not measured` };
   const why =
     notes.progress === "never-asked"
       ? " (it never asks for progress)"
@@ -110,9 +110,12 @@ function judge({ notes }: HostSettings, limit: HostLimit, limitMs: number, seen:
   return { state: "cut", text: `cut at ${at}${why}`, survivesMs: limitMs };
 }
 
-/** A tool that nobody has called: how it behaves is not known, what the host does is. */
+/** A tool that was not called: how it behaves is not known, what the host does is. */
 function unseen(limit: HostLimit, limitMs: number): Foretold {
-  return { state: "unknown", text: `if slow ${describeLimit(limit, limitMs)} (not called here)` };
+  const how = limit.isExtended
+    ? `cut there if silent for ${toSeconds(limitMs)}`
+    : `if slow ${describeLimit(limit, limitMs)}`;
+  return { state: "unknown", text: `${how} (not called here)` };
 }
 
 function describeLimit({ isExtended, isAssumed }: HostLimit, limitMs: number): string {
