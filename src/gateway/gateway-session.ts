@@ -2,7 +2,8 @@ import type { ConversationGuest, GuestView } from "../mcp/guest-view.ts";
 import type { ClientCapabilities, ClientIdentity, ClientRequest, Result } from "../mcp/request.ts";
 import { methodNotFound } from "../mcp/router.ts";
 import { fieldsOf, type Json } from "../wire/json.ts";
-import { forClients, type Upstream } from "./upstream.ts";
+import type { Upstream } from "./upstream.ts";
+import { forClient } from "./upstream-down.ts";
 import type { UpstreamNotices } from "./upstream-notices.ts";
 import type { UpstreamSession } from "./upstream-session.ts";
 
@@ -41,7 +42,7 @@ export class GatewaySession implements GatewayConversation {
   }
 
   async for(client: ClientIdentity): Promise<GuestView> {
-    return await forClients(this.#only.view(client));
+    return await forClient(this.#only.view(client), this.#only.caller);
   }
 
   openFor(client: ClientIdentity): GuestView | undefined {
@@ -51,9 +52,9 @@ export class GatewaySession implements GatewayConversation {
   async greet(hello: Json, params: Json): Promise<Json> {
     const capabilities = fieldsOf(params.capabilities) as ClientCapabilities;
     this.#only.begin(capabilities);
-    const view = await forClients(this.#only.view({ isModern: false, capabilities }));
+    const view = await forClient(this.#only.view({ isModern: false, capabilities }), this.#only.caller);
     const { serverInfo, instructions: theirs } = this.#only.known?.hello ?? {};
-    const instructions = this.#notices.under(theirs);
+    const instructions = this.#notices.under(theirs, this.#only.caller);
     return {
       ...hello,
       capabilities: view.mergeCapabilities(fieldsOf(hello.capabilities)),
@@ -63,8 +64,9 @@ export class GatewaySession implements GatewayConversation {
   }
 
   async answer(method: string, params: Json, request: ClientRequest): Promise<Result> {
-    if (method === "resources/subscribe") return await forClients(this.#only.subscribe(request, params));
-    if (method === "resources/unsubscribe") return await forClients(this.#only.unsubscribe(params));
+    const { caller } = request;
+    if (method === "resources/subscribe") return await forClient(this.#only.subscribe(request, params), caller);
+    if (method === "resources/unsubscribe") return await forClient(this.#only.unsubscribe(params), caller);
     return await passesOn(await this.for(request.client), { method, params }, request);
   }
 

@@ -1,11 +1,12 @@
 import type { Clock } from "../clock.ts";
+import type { Caller } from "../command/caller.ts";
 import type { Relay } from "../command/foreign.ts";
 import type { CommandSource } from "../command/source.ts";
 import { CommandError } from "../errors.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
 import type { GuestCompany } from "../mcp/guest-view.ts";
-import type { ServerIdentity } from "../mcp/parts.ts";
+import type { ServedIdentity, ServerIdentity } from "../mcp/parts.ts";
 import type { ClientConnection, SessionEnvironment } from "../mcp/request.ts";
 import type { UpstreamConfig } from "../project/upstream-config.ts";
 import { fieldsOf, type Json, textOf } from "../wire/json.ts";
@@ -96,12 +97,11 @@ export class Gateway implements GuestCompany, UpstreamsControl {
   }
 
   /** Who it is to its clients. In front of one server alone it is that server. */
-  factsBeside(own: ServerIdentity): ServerIdentity {
+  factsBeside(own: ServerIdentity): ServedIdentity {
     this.#own = own;
     const [only] = this.upstreams;
     if (only === undefined || !this.isOnlyFront) return this.#joinedFacts(own);
     const info = () => fieldsOf(only.memory.latest?.hello.serverInfo);
-    const withNotices = (instructions: string | undefined) => this.#notices.under(instructions);
     return {
       get name() {
         return textOf(info().name) ?? only.name;
@@ -109,9 +109,7 @@ export class Gateway implements GuestCompany, UpstreamsControl {
       get version() {
         return textOf(info().version) ?? "0";
       },
-      get instructions() {
-        return withNotices(only.memory.latest?.hello.instructions);
-      },
+      instructions: (caller) => this.#notices.under(only.memory.latest?.hello.instructions, caller),
       get about() {
         const { name: _name, version: _version, ...about } = info();
         return about;
@@ -119,25 +117,22 @@ export class Gateway implements GuestCompany, UpstreamsControl {
     };
   }
 
-  #joinedFacts(own: ServerIdentity): ServerIdentity {
-    const instructions = () => this.#instructions();
+  #joinedFacts(own: ServerIdentity): ServedIdentity {
     return {
       name: own.name,
       version: own.version,
       ...(own.about !== undefined && { about: own.about }),
-      get instructions() {
-        return instructions();
-      },
+      instructions: (caller) => this.#instructions(caller),
     };
   }
 
-  #instructions(): string | undefined {
+  #instructions(caller: Caller): string | undefined {
     const theirs = this.upstreams.flatMap(({ name, memory }) => {
       const said = memory.latest?.hello.instructions;
       return said === undefined || said === "" ? [] : [`# ${name}\n\n${shorten(said)}`];
     });
     const all = [this.#own?.instructions ?? "", ...theirs].filter((text) => text !== "");
-    return this.#notices.under(all.length === 0 ? undefined : all.join("\n\n"));
+    return this.#notices.under(all.length === 0 ? undefined : all.join("\n\n"), caller);
   }
 
   join(connection: ClientConnection): GatewayConversation {
@@ -173,7 +168,7 @@ export class Gateway implements GuestCompany, UpstreamsControl {
       owners: this.#owners,
       firstSight: this.#firstSight,
       beside: beside?.join(connection),
-      instructions: () => this.#instructions(),
+      instructions: () => this.#instructions(connection.caller),
     });
   }
 

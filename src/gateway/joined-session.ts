@@ -8,7 +8,8 @@ import type { FirstSight } from "./first-sight.ts";
 import { type GatewayConversation, passesOn } from "./gateway-session.ts";
 import { type JoinedMember, JoinedView } from "./joined-view.ts";
 import type { ResourceOwners } from "./resource-owners.ts";
-import { forClients, type Upstream } from "./upstream.ts";
+import type { Upstream } from "./upstream.ts";
+import { forClient } from "./upstream-down.ts";
 import type { UpstreamNames } from "./upstream-names.ts";
 import type { UpstreamSession } from "./upstream-session.ts";
 
@@ -151,7 +152,7 @@ export class JoinedSession implements GatewayConversation {
     this.#subscribed.set(uri, willing);
     const asked = members.map(async (member) => {
       const part = this.#partOf(member);
-      if (part !== undefined) await forClients(part.subscribe(request, params));
+      if (part !== undefined) await forClient(part.subscribe(request, params), request.caller);
       else await this.#options.beside?.answer("resources/subscribe", params, request);
       if (this.#subscribed.get(uri) === willing) willing.push(member);
       else await part?.unsubscribe(params).catch(() => undefined);
@@ -170,7 +171,7 @@ export class JoinedSession implements GatewayConversation {
     this.#subscribed.delete(uri);
     const over = members.map(async (member) => {
       const part = this.#partOf(member);
-      if (part !== undefined) await forClients(part.unsubscribe(params));
+      if (part !== undefined) await forClient(part.unsubscribe(params), request.caller);
       else await this.#options.beside?.answer("resources/unsubscribe", params, request);
     });
     await Promise.all(over);

@@ -1,4 +1,5 @@
 import { systemClock } from "../clock.ts";
+import type { Caller } from "../command/caller.ts";
 import { type ForeignRequest, type JsonObject, type Relay, ServerGone } from "../command/foreign.ts";
 import { CommandError, messageOf, ProtocolError, RpcCode, ShuttingDown } from "../errors.ts";
 import { createFirstNumber } from "../ids.ts";
@@ -14,8 +15,8 @@ import { declaredTo } from "./declared-to.ts";
 import { followLegacy, followModern, type UpstreamTask } from "./follow-upstream-task.ts";
 import { passedMeta, withoutHop } from "./passing-client.ts";
 import { type LeftStream, StreamMarks } from "./stream-marks.ts";
-import { UpstreamDown } from "./upstream.ts";
 import type { UpstreamConnection } from "./upstream-connection.ts";
+import { seesReasons, UpstreamDown } from "./upstream-down.ts";
 import type { UpstreamRequest } from "./upstream-request.ts";
 
 /** How often a tool may send its call back with questions. */
@@ -39,6 +40,8 @@ export interface CalledUpstream {
   readonly listing: Json;
   /** Running it again does no harm. */
   readonly isSafe: boolean;
+  /** See `Upstream.explain`. */
+  readonly explain: (caller: Caller, sentence: string, reason: string) => string;
 }
 
 /**
@@ -148,8 +151,7 @@ export class UpstreamCall {
         this.#sends += 1;
         if (!(error.isUnsent || this.#tool.isSafe)) throw new ServerGone(this.#tool.upstream, this.#lost(error));
         // One that has too much to do has been waited for as long as anybody waits.
-        if (this.#sends >= maxSends || error.status === 429)
-          throw new CommandError(this.#lost(error), { cause: error });
+        if (this.#sends >= maxSends || error.status === 429) throw this.#failure(this.#lost(error), error);
         continue;
       }
       return answered instanceof Begun ? await this.#follow(connection, answered.task, answered.by) : answered;
@@ -160,7 +162,13 @@ export class UpstreamCall {
     const { isUnsent, retryAfterMs } = error;
     const how = isUnsent ? `has not taken ${this.#name}` : `was lost in the middle of ${this.#name}`;
     const again = retryAfterMs === undefined ? "" : ` It may be asked again in ${Math.ceil(retryAfterMs / 1000)} s.`;
-    return `The upstream ${this.#tool.upstream} ${how}. ${messageOf(error)}${again}`;
+    const { upstream, explain } = this.#tool;
+    return `${explain(this.#relay.caller, `The upstream ${upstream} ${how}.`, messageOf(error))}${again}`;
+  }
+
+  /** With its cause for the local user alone: clients may be shown causes. */
+  #failure(sentence: string, cause: Error): CommandError {
+    return new CommandError(sentence, seesReasons(this.#relay.caller) ? { cause } : {});
   }
 
   #connect(): UpstreamConnection | Promise<UpstreamConnection> {
@@ -168,7 +176,7 @@ export class UpstreamCall {
     if (!(opening instanceof Promise)) return opening;
     return opening.catch((error: unknown) => {
       this.#relay.signal.throwIfAborted();
-      if (error instanceof UpstreamDown) throw new CommandError(error.message, { cause: error });
+      if (error instanceof UpstreamDown) throw this.#failure(error.messageFor(this.#relay.caller), error);
       throw error;
     });
   }

@@ -1,8 +1,10 @@
+import type { Caller } from "../command/caller.ts";
 import type { Logger } from "../log.ts";
 import type { ClientConnection } from "../mcp/request.ts";
 import { cut } from "../wire/peer-errors.ts";
 import { proxyNotice } from "../wire/request-envelope.ts";
 import type { Upstream } from "./upstream.ts";
+import { describeUnusable, seesReasons } from "./upstream-down.ts";
 
 interface NoticesOptions {
   readonly upstreams: readonly Upstream[];
@@ -11,6 +13,16 @@ interface NoticesOptions {
   /** The left out ones of `wrap` were reported on stderr when their file was read. */
   readonly isWrap: boolean;
   readonly log: Logger;
+}
+
+/** What is wrong with one upstream. */
+interface Notice {
+  readonly upstream: string;
+  readonly state: "down" | "starting" | "left out";
+  /** With the reason, for the local user. */
+  readonly text: string;
+  /** Without the reason, for other callers. */
+  readonly withoutReason: string;
 }
 
 /** A notice in the instructions is no longer than this: the log has all of it. */
@@ -22,39 +34,43 @@ export class UpstreamNotices {
 
   constructor(options: NoticesOptions) {
     this.#options = options;
-    for (const sentence of this.#reported) options.log.warn(sentence);
+    for (const { text } of this.#reported) options.log.warn(text);
   }
 
   /** These instructions, with the upstreams that cannot be used now on top. Undefined where there is nothing to say. */
-  under(instructions: string | undefined): string | undefined {
-    const { upstreams, leftOut } = this.#options;
-    const notices = [
-      ...upstreams.flatMap(({ trouble, delay }) => (trouble === undefined ? (delay ?? []) : withoutPrinted(trouble))),
-      ...Object.entries(leftOut).map(([name, why]) => describeLeftOut(name, why)),
-    ];
+  under(instructions: string | undefined, caller: Caller): string | undefined {
+    const { upstreams } = this.#options;
+    const notices = [...upstreams.flatMap((upstream) => this.#noticeOn(upstream) ?? []), ...this.#leftOut];
     if (notices.length === 0) return instructions;
-    const all = notices.map((notice) => cut(notice, maxLength)).join("\n");
+    const isWhole = seesReasons(caller);
+    const all = notices
+      .map(({ text, withoutReason }) => cut(isWhole ? withoutPrinted(text) : withoutReason, maxLength))
+      .join("\n");
     return instructions === undefined || instructions === "" ? all : `${all}\n\n${instructions}`;
   }
 
-  /** Sends them to a stdio proxy, which prints them on its stderr; until called off. */
+  /**
+   * Sends them to a stdio proxy, which prints them on its stderr; until called off. Each upstream is named once for each
+   * state, whatever the words: those of an error may differ at every start.
+   */
   sendTo(connection: ClientConnection): () => void {
     const { upstreams } = this.#options;
     const sent = new Set<string>();
-    const send = (text: string) => {
-      if (sent.has(text)) return;
-      sent.add(text);
+    const send = ({ upstream, state, text }: Notice) => {
+      const key = `${state} ${upstream}`;
+      if (sent.has(key)) return;
+      sent.add(key);
       connection.notify(proxyNotice, { text });
     };
     const look = () => {
-      for (const { trouble, delay, isSlow } of upstreams) {
-        const notice = trouble ?? (isSlow ? delay : undefined);
-        if (notice !== undefined) send(notice);
+      for (const upstream of upstreams) {
+        const notice = this.#noticeOn(upstream);
+        if (notice !== undefined && (notice.state !== "starting" || upstream.isSlow)) send(notice);
       }
     };
     // The connection is still being made.
     queueMicrotask(() => {
-      for (const sentence of this.#reported) send(sentence);
+      for (const notice of this.#reported) send(notice);
       look();
     });
     const stops = upstreams.map((upstream) => upstream.onChange(look));
@@ -63,17 +79,28 @@ export class UpstreamNotices {
     };
   }
 
-  get #reported(): readonly string[] {
-    const { leftOut, isWrap } = this.#options;
-    return isWrap ? [] : Object.entries(leftOut).map(([name, why]) => describeLeftOut(name, why));
+  #noticeOn({ name, trouble, delay }: Upstream): Notice | undefined {
+    if (trouble !== undefined)
+      return { upstream: name, state: "down", text: trouble, withoutReason: describeUnusable(name) };
+    if (delay !== undefined) return { upstream: name, state: "starting", text: delay, withoutReason: delay };
+    return undefined;
+  }
+
+  get #leftOut(): readonly Notice[] {
+    return Object.entries(this.#options.leftOut).map(([name, why]) => ({
+      upstream: name,
+      state: "left out",
+      text: `The upstream ${name} is not served: ${why}.`,
+      withoutReason: `The upstream ${name} is not served.`,
+    }));
+  }
+
+  get #reported(): readonly Notice[] {
+    return this.#options.isWrap ? [] : this.#leftOut;
   }
 }
 
 /** What the server of one session printed at its end is not for the clients of others. */
 function withoutPrinted(trouble: string): string {
   return trouble.replace(/; it printed «.*»/s, "");
-}
-
-function describeLeftOut(name: string, why: string): string {
-  return `The upstream ${name} is not served: ${why}.`;
 }

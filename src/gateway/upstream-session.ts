@@ -58,6 +58,10 @@ export class UpstreamSession {
     return this.#lease === undefined ? undefined : this.upstream.known(this.#lease);
   }
 
+  get caller(): Caller {
+    return this.#options.connection.caller;
+  }
+
   get upstream(): Upstream {
     return this.#options.upstream;
   }
@@ -180,6 +184,8 @@ export class UpstreamSession {
     };
     const view = new UpstreamView({
       name: this.upstream.name,
+      caller: this.caller,
+      explain: (sentence, reason) => this.upstream.explain(this.caller, sentence, reason),
       known,
       connect: () => this.connect(),
       isServed: this.#options.isServed,

@@ -8,7 +8,7 @@ import { isObject, type Json, textOf } from "../wire/json.ts";
 import { isModern } from "../wire/revisions.ts";
 import type { ToolChoice } from "./served-tools.ts";
 import type { Upstream } from "./upstream.ts";
-import { type CallLine, UpstreamCall } from "./upstream-call.ts";
+import { type CalledUpstream, type CallLine, UpstreamCall } from "./upstream-call.ts";
 import type { KnownUpstream } from "./upstream-memory.ts";
 
 interface UpstreamToolsOptions {
@@ -146,7 +146,8 @@ export class UpstreamTools implements CommandSource {
       asksFirst: isModern,
       ...(timeLimitSeconds !== undefined && { timeout: timeLimitSeconds }),
     };
-    const called = (isSafe: boolean) => ({ upstream: upstream.name, listing, isSafe });
+    const explain: CalledUpstream["explain"] = (caller, ...said) => upstream.explain(caller, ...said);
+    const called = (isSafe: boolean) => ({ upstream: upstream.name, listing, isSafe, explain });
     let isSafe = false;
     const tool = {
       listing,

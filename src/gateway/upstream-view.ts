@@ -1,3 +1,4 @@
+import type { Caller } from "../command/caller.ts";
 import { ProtocolError, RpcCode } from "../errors.ts";
 import type { GuestClient } from "../mcp/guest-client.ts";
 import { type GuestView, joinCapabilities } from "../mcp/guest-view.ts";
@@ -6,14 +7,17 @@ import type { Result } from "../mcp/request.ts";
 import { excerptOf, fieldsOf, isObject, type Json, listOf, textOf } from "../wire/json.ts";
 import { ConnectionError, MalformedAnswer } from "../wire/peer-errors.ts";
 import { PassingClient, passedParams, toOwnInputRequired, withoutHop } from "./passing-client.ts";
-import { forClients } from "./upstream.ts";
 import type { UpstreamConnection } from "./upstream-connection.ts";
+import { forClient } from "./upstream-down.ts";
 import { type ListedName, listFor } from "./upstream-lists.ts";
 import type { KnownUpstream } from "./upstream-memory.ts";
 
 export interface ViewOptions {
   /** Of the upstream, in a sentence. */
   readonly name: string;
+  readonly caller: Caller;
+  /** See `Upstream.explain`. */
+  readonly explain: (sentence: string, reason: string) => string;
   /** What is told before anybody has asked the upstream itself. */
   readonly known: () => KnownUpstream;
   readonly connect: () => Promise<UpstreamConnection>;
@@ -74,14 +78,14 @@ export class UpstreamView implements GuestView {
 
   async request(method: string, params: Json, client?: GuestClient): Promise<Result> {
     const list = listFor(method);
-    const { connect, isModern, isServed, known } = this.#options;
+    const { connect, caller, isModern, isServed, known } = this.#options;
     if (list !== undefined && client !== undefined && this.#mustAskFor(list, method, known()))
       return await this.#askForList(list, { method, params }, client);
     if (list !== undefined) return { [list]: params.cursor === undefined ? this.#listed(list) : [] };
     // What is not served is not there, whoever knows its name.
     const tool = method === "tools/call" ? (textOf(params.name) ?? "") : undefined;
     if (tool !== undefined && !isServed(tool)) throw badParams(`Tool ${excerptOf(tool)} not found`);
-    const connection = await forClients(connect());
+    const connection = await forClient(connect(), caller);
     const ask = (more: Json) => this.#ask(connection, method, { ...params, ...more }, client);
     if (connection.era === "legacy") return await ask({});
     const first = await ask({});
@@ -89,7 +93,8 @@ export class UpstreamView implements GuestView {
   }
 
   async listen(wanted: Json, tell: (method: string, params: Json) => void, over: AbortSignal): Promise<Json> {
-    return await (await forClients(this.#options.connect())).listen(wanted, tell, over);
+    const { connect, caller } = this.#options;
+    return await (await forClient(connect(), caller)).listen(wanted, tell, over);
   }
 
   #listed(name: ListedName): readonly Json[] {
@@ -108,7 +113,8 @@ export class UpstreamView implements GuestView {
     { method, params }: { readonly method: string; readonly params: Json },
     client: GuestClient,
   ): Promise<Result> {
-    const connection = await forClients(this.#options.connect());
+    const { connect, caller } = this.#options;
+    const connection = await forClient(connect(), caller);
     const result = await this.#ask(connection, method, params, client);
     // Its tools become commands when they are known.
     if (this.capabilityOf(method))
@@ -128,7 +134,7 @@ export class UpstreamView implements GuestView {
   ): Promise<Result> {
     const passing = client === undefined ? undefined : new PassingClient(client);
     const isFollowed = fieldsOf(params._meta).progressToken !== undefined;
-    const { name, capabilities, logLevel } = this.#options;
+    const { name, capabilities, logLevel, explain } = this.#options;
     const asked = connection.request(method, (id) => passedParams(params, isFollowed ? id : undefined), {
       client: passing,
       capabilities,
@@ -138,7 +144,7 @@ export class UpstreamView implements GuestView {
       if (error instanceof MalformedAnswer)
         throw new ProtocolError(RpcCode.Internal, error.naming(`The upstream ${name}`, method).message);
       if (!(error instanceof ConnectionError)) throw error;
-      throw new ProtocolError(RpcCode.Internal, `The upstream ${name} was lost in ${method}. ${error.message}`);
+      throw new ProtocolError(RpcCode.Internal, explain(`The upstream ${name} was lost in ${method}.`, error.message));
     });
     // What it asks for is for the client to answer, who has to see it.
     return result.resultType === "input_required" ? toOwnInputRequired(result) : withoutHop(result);

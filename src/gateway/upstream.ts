@@ -1,14 +1,15 @@
 import path from "node:path";
 import type { Clock } from "../clock.ts";
-import { CommandError, messageOf, ProtocolError, RpcCode } from "../errors.ts";
+import type { Caller } from "../command/caller.ts";
 import type { Logger } from "../log.ts";
 import type { GuestEra } from "../mcp/guest-host.ts";
 import type { ClientConnection, SessionEnvironment } from "../mcp/request.ts";
 import type { UpstreamConfig } from "../project/upstream-config.ts";
 import type { Json } from "../wire/json.ts";
-import { ConnectionError } from "../wire/peer-errors.ts";
+import type { ConnectionError } from "../wire/peer-errors.ts";
 import { isModern } from "../wire/revisions.ts";
 import { UpstreamConnection } from "./upstream-connection.ts";
+import { seesReasons, UpstreamDown } from "./upstream-down.ts";
 import type { OpenUpstreamLink, UpstreamAddress } from "./upstream-link.ts";
 import { withKnown } from "./upstream-lists.ts";
 import { changedTools, type KnownUpstream, type UpstreamMemory } from "./upstream-memory.ts";
@@ -55,29 +56,6 @@ export interface UpstreamOptions {
   readonly resolve: (place: UpstreamPlace) => ResolvedUpstream;
   readonly clock: Clock;
   readonly log: Logger;
-}
-
-/** A sentence about an upstream that cannot be used. */
-export class UpstreamDown extends CommandError {
-  override readonly name = "UpstreamDown";
-  readonly isUnsent: boolean;
-
-  constructor(upstream: string, cause: unknown) {
-    const why = messageOf(cause);
-    super(why.startsWith(`The upstream ${upstream}`) ? why : `The upstream ${upstream} cannot be used. ${why}`, {
-      cause,
-    });
-    this.isUnsent = !(cause instanceof ConnectionError) || cause.isUnsent;
-  }
-}
-
-/** What keeps an upstream from being used is told to clients in a sentence. */
-export async function forClients<T>(asking: Promise<T>): Promise<T> {
-  try {
-    return await asking;
-  } catch (error) {
-    throw error instanceof UpstreamDown ? new ProtocolError(RpcCode.Internal, error.message) : error;
-  }
 }
 
 const defaultStartSeconds = 60;
@@ -144,6 +122,14 @@ export class Upstream {
   /** True after five seconds without an answer. */
   get isSlow(): boolean {
     return this.#isSlow;
+  }
+
+  /** A sentence and its reason, for a caller. The log has the reason where the caller is not told. */
+  explain(caller: Caller, sentence: string, reason: string): string {
+    const whole = `${sentence} ${reason}`;
+    if (seesReasons(caller)) return whole;
+    this.#options.log.warn(whole);
+    return sentence;
   }
 
   /** Calls back when what it lists, whether it can be used, or whether it is slow to answer has changed. */

@@ -56,6 +56,11 @@ export interface OwnResources {
   read(uri: string, caller: Caller): Promise<Result> | undefined;
 }
 
+/** How a server introduces itself, where that depends on the caller. */
+export interface ServedIdentity extends Omit<ServerIdentity, "instructions"> {
+  readonly instructions: string | undefined | ((caller: Caller) => string | undefined);
+}
+
 /** How a server introduces itself. */
 export interface ServerIdentity {
   readonly name: string;

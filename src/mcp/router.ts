@@ -14,7 +14,7 @@ import {
 import { tasksCapability } from "./generation/tasks-2025.ts";
 import type { GuestView } from "./guest-view.ts";
 import { badParams, textParam } from "./params.ts";
-import type { ServerIdentity, ServerParts, ToolCall } from "./parts.ts";
+import type { ServedIdentity, ServerParts, ToolCall } from "./parts.ts";
 import type { ClientRequest, Handler, Result } from "./request.ts";
 
 /**
@@ -31,7 +31,7 @@ export interface Router {
 }
 
 export interface RouterParts extends ServerParts {
-  readonly facts: ServerIdentity;
+  readonly facts: ServedIdentity;
   /** Of 2026-07-28 alone: its tasks, and what can be listened to. */
   readonly modernMethods: Readonly<Record<string, Handler>>;
 }
@@ -52,7 +52,10 @@ export function createRouter(parts: RouterParts): Router {
   const { facts, prompts, resources } = parts;
   // Who stands in front of somebody else's server learns from that server who it is.
   const serverInfo = () => ({ name: facts.name, version: facts.version, ...facts.about });
-  const instructions = () => (facts.instructions === undefined ? {} : { instructions: facts.instructions });
+  const instructionsFor = (caller: Caller) => {
+    const instructions = typeof facts.instructions === "function" ? facts.instructions(caller) : facts.instructions;
+    return instructions === undefined ? {} : { instructions };
+  };
   const declared = {
     tools: { listChanged: true },
     ...(resources !== undefined && { resources: {}, logging: {} }),
@@ -72,7 +75,7 @@ export function createRouter(parts: RouterParts): Router {
   const discover: Handler = async (_params, request) => ({
     supportedVersions: [modernRevision],
     capabilities: (await request.guest())?.mergeCapabilities(capabilities) ?? capabilities,
-    ...instructions(),
+    ...instructionsFor(request.caller),
   });
   return {
     legacy: new Map([...shared, ["ping", () => ({})]]),
@@ -85,7 +88,7 @@ export function createRouter(parts: RouterParts): Router {
         ...(knowsTaskSupport(revision) && { tasks: tasksCapability(caller) }),
       },
       serverInfo: serverInfo(),
-      ...instructions(),
+      ...instructionsFor(caller),
     }),
     finish(method, result, isModern) {
       // The tools of a thousand commands are written once for each revision of the catalog.

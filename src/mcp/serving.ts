@@ -25,7 +25,7 @@ import { ListedShapes } from "./listed-shapes.ts";
 import { Listening, type ListName } from "./listening.ts";
 import { ResultRoom } from "./outbound.ts";
 import { ParkedCalls } from "./parked-calls.ts";
-import type { CommandTools, ServerIdentity } from "./parts.ts";
+import type { CommandTools, ServedIdentity } from "./parts.ts";
 import { PollLimit } from "./poll-limit.ts";
 import { createPrompts } from "./prompts.ts";
 import type { ClientConnection, ClientRequest } from "./request.ts";
@@ -35,7 +35,7 @@ import { createRouter, type Router, type RouterParts } from "./router.ts";
 import { TaskSubscriptions } from "./subscriptions.ts";
 
 export interface ServingOptions {
-  readonly facts: ServerIdentity;
+  readonly facts: ServedIdentity;
   /** What is served: servers of another project have nothing to do with its sessions. */
   readonly project: string;
   readonly catalog: Catalog;

@@ -6,7 +6,7 @@ import type { Gateway } from "../gateway/gateway.ts";
 import type { UpstreamsControl } from "../gateway/upstreams-control.ts";
 import { type Logger, silentLog } from "../log.ts";
 import type { GuestCompany } from "../mcp/guest-view.ts";
-import type { ServerIdentity } from "../mcp/parts.ts";
+import type { ServedIdentity } from "../mcp/parts.ts";
 import { createServing, type Serving } from "../mcp/serving.ts";
 import { codeSources, openServedFolders, unknownLongTools } from "../project/project-commands.ts";
 import { type HomelessSettings, identityOf, type Settings } from "../settings/settings.ts";
@@ -101,7 +101,7 @@ export interface CoreParts extends OpenTasksOptions {
   /** See `ServingOptions`. */
   readonly isWrap?: boolean;
   /** Who it is to its clients. Default: who the settings say. */
-  readonly facts?: ServerIdentity | undefined;
+  readonly facts?: ServedIdentity | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }

@@ -198,4 +198,27 @@ describe("upstreams that are dead, hang or are disabled", () => {
     expect(proxy.stderr().split("\n").filter(Boolean)).toHaveLength(2);
     expect(client.received.filter(({ method }) => method?.includes("meanwhile"))).toEqual([]);
   });
+
+  test("one that fails with other words at each start is printed once", async () => {
+    let starts = 0;
+    const fickle = scriptedUpstream({
+      answer: ({ method }, { stderr, exit }) => {
+        if (method !== "initialize" || starts++ === 0) return undefined;
+        stderr.write(`No space left at start ${starts}\n`);
+        exit(starts);
+        return [];
+      },
+    });
+    const upstreams = { fickle, good: scriptedUpstream() };
+    const daemons = new DaemonHomeHere({ config: { bundled: false, upstreams } });
+    const client = await daemons.connect({ words: [] });
+    expect(await namesIn(client, "tools")).toContain("fickle_count");
+    await daemons.run(["upstreams", "restart", "fickle"]);
+    for (const exitCode of [2, 3, 4])
+      expect((await client.call("fickle_count")).structuredContent?.messages[0]?.text).toContain(
+        `ended with exit code ${exitCode}`,
+      );
+    const lines = client.proxy.stderr().split("\n").filter(Boolean);
+    expect(lines).toEqual([expect.stringContaining("The upstream fickle cannot be used.")]);
+  });
 });

@@ -4,7 +4,7 @@ import { silentLog } from "../../src/log.ts";
 import type { Wrap } from "../../src/project/wrap.ts";
 import { temporaryFolder, writeFiles } from "./home.ts";
 import { openServer } from "./server.ts";
-import { resultOf, type WireClient } from "./wire.ts";
+import { resultOf, type WireClient, type WireOptions } from "./wire.ts";
 
 interface Given {
   readonly config?: Omit<UserConfig, "upstreams"> & { readonly upstreams?: object };
@@ -36,15 +36,15 @@ export async function serveGateway(given: Given) {
   const connect = (revision = "2025-11-25", capabilities: object = {}) =>
     server.client({ revision, capabilities }, { over: "stdio" });
   /** A client over HTTP. */
-  const connectHttp = (revision: string, caller: "local" | "anonymous" | UserIdentity = "local") =>
-    server.client(
-      { revision },
-      {
-        over: "http",
-        ...(typeof caller === "object" && { headers: { "x-caller": JSON.stringify(caller) } }),
-        isAnonymous: caller === "anonymous",
-      },
-    );
+  const connectHttp = (
+    dialect: string | Omit<WireOptions, "name">,
+    caller: "local" | "anonymous" | UserIdentity = "local",
+  ) =>
+    server.client(typeof dialect === "string" ? { revision: dialect, capabilities: {} } : dialect, {
+      over: "http",
+      ...(typeof caller === "object" && { headers: { "x-caller": JSON.stringify(caller) } }),
+      isAnonymous: caller === "anonymous",
+    });
   /** The address over HTTP. */
   const listen = server.url;
   return { runtime, logged, connect, connectHttp, listen, home, cwd };
