@@ -1,7 +1,7 @@
 import type { StreamMark } from "../client/connection/http-link.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import { withoutReservedMeta } from "../command/foreign.ts";
-import { messageOf } from "../errors.ts";
+import { messageOf, ProtocolError, RpcCode } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { toAnswered } from "../mcp/guest-answer.ts";
 import { GuestAudience } from "../mcp/guest-audience.ts";
@@ -71,6 +71,8 @@ export class UpstreamConnection {
   #why: ConnectionError | undefined;
   #hello: UpstreamHello | undefined;
   lists: UpstreamLists = noLists;
+  /** The lists that it refused, each with its reason. Not among them: one of whose method it knows nothing. */
+  readonly refusedLists = new Map<ListedName, string>();
   /** Its lists have changed, and are known. */
   onLists: ((name: ListedName, params: Json) => void) | undefined;
   /** Its session was begun anew: what was set in it is to be set again. */
@@ -259,7 +261,10 @@ export class UpstreamConnection {
     const isLate = slow.aborted && error === slow.reason;
     if (isLate ? name === "tools" : error instanceof ConnectionError) return false;
     // Many servers have resources and no templates, and answer that the method is unknown.
-    if (name !== "resourceTemplates") this.#terms.log.warn(`It does not list its ${name}: ${messageOf(error)}`);
+    if (name === "resourceTemplates") return true;
+    this.#terms.log.warn(`It does not list its ${name}: ${messageOf(error)}`);
+    const isUnknown = error instanceof ProtocolError && error.code === RpcCode.Method;
+    if (name === "tools" || !isUnknown) this.refusedLists.set(name, messageOf(error));
     return true;
   }
 
@@ -339,6 +344,7 @@ export class UpstreamConnection {
         const ask = (asked: string, more: Json) => this.request(asked, more);
         const mayFail = () => name === "resourceTemplates";
         const lists = await readLists(this.hello.capabilities, ask, { wanted: [name], mayFail });
+        this.refusedLists.delete(name);
         if (lists.unread === undefined) this.lists = withRead(this.lists, name, lists[name]);
       } catch (error) {
         this.#terms.log.debug(`${name} could not be read: ${messageOf(error)}`);

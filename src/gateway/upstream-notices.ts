@@ -12,13 +12,15 @@ interface NoticesOptions {
   readonly leftOut: Readonly<Record<string, string>>;
   /** The left out ones of `wrap` were reported on stderr when their file was read. */
   readonly isWrap: boolean;
+  /** Of a list that it refuses the clients of a single upstream get its own error. */
+  readonly isVerbatim: boolean;
   readonly log: Logger;
 }
 
 /** What is wrong with one upstream. */
 interface Notice {
   readonly upstream: string;
-  readonly state: "down" | "starting" | "left out";
+  readonly state: "down" | "starting" | "unlisted" | "left out";
   /** With the reason, for the local user. */
   readonly text: string;
   /** Without the reason, for other callers. */
@@ -79,11 +81,13 @@ export class UpstreamNotices {
     };
   }
 
-  #noticeOn({ name, trouble, delay }: Upstream): Notice | undefined {
+  #noticeOn({ name, trouble, delay, refusal }: Upstream): Notice | undefined {
     if (trouble !== undefined)
       return { upstream: name, state: "down", text: trouble, withoutReason: describeUnusable(name) };
     if (delay !== undefined) return { upstream: name, state: "starting", text: delay, withoutReason: delay };
-    return undefined;
+    if (refusal === undefined || this.#options.isVerbatim) return undefined;
+    const { sentence, reason } = refusal;
+    return { upstream: name, state: "unlisted", text: `${sentence}: ${reason}.`, withoutReason: `${sentence}.` };
   }
 
   get #leftOut(): readonly Notice[] {

@@ -64,7 +64,7 @@ export class UpstreamTools implements CommandSource {
   }
 
   get trouble(): string | undefined {
-    return this.#options.upstream.trouble;
+    return this.#options.upstream.toolTrouble;
   }
 
   get(toolName: string): CatalogEntry | undefined {
@@ -107,7 +107,7 @@ export class UpstreamTools implements CommandSource {
       }
     }
     this.#known = known;
-    this.#trouble = upstream.trouble;
+    this.#trouble = upstream.toolTrouble;
     // One list may have a valid and a broken tool of the same name, and so may the lists for two kinds of clients.
     const served = new Set([...known.values()].map(({ entry }) => entry.toolName));
     this.problems = [...problems.values()].filter(({ toolName = "" }) => !served.has(toolName));

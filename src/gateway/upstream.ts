@@ -11,7 +11,7 @@ import { isModern } from "../wire/revisions.ts";
 import { UpstreamConnection } from "./upstream-connection.ts";
 import { seesReasons, UpstreamDown } from "./upstream-down.ts";
 import type { OpenUpstreamLink, UpstreamAddress } from "./upstream-link.ts";
-import { withKnown } from "./upstream-lists.ts";
+import { type ListedName, withKnown } from "./upstream-lists.ts";
 import { changedTools, type KnownUpstream, type UpstreamMemory } from "./upstream-memory.ts";
 import type { UpstreamStatus } from "./upstreams-control.ts";
 
@@ -83,6 +83,8 @@ export class Upstream {
   #isClosed = false;
   /** Why it cannot be used, as far as that is known. */
   trouble: string | undefined;
+  /** The lists that the connection which was opened last was refused, each with the reason. */
+  #refusedLists: ReadonlyMap<ListedName, string> = new Map();
 
   constructor(options: UpstreamOptions) {
     this.#options = options;
@@ -99,12 +101,13 @@ export class Upstream {
     const connections = [...this.#connections];
     const isStarting = this.#starting > 0;
     const { latest } = this.memory;
+    const { toolTrouble } = this;
     return {
       name: this.name,
       kind: this.kind,
       target: targetOf(this.config),
       state: connections.length > 0 ? "open" : isStarting ? "starting" : this.trouble === undefined ? "idle" : "down",
-      ...(this.trouble !== undefined && { trouble: this.trouble }),
+      ...(toolTrouble !== undefined && { trouble: toolTrouble }),
       connections: connections.length,
       calls: connections.reduce((sum, { calls }) => sum + calls, 0),
       ...(latest !== undefined && { era: latest.hello.revision }),
@@ -117,6 +120,22 @@ export class Upstream {
     const isUnknown = this.memory.latest === undefined;
     if (this.#starting === 0 || this.#connections.size > 0 || !(isUnknown || this.#isSlow)) return undefined;
     return `The upstream ${this.name} has not answered yet${isUnknown ? "; its tools are listed as soon as it has" : ""}.`;
+  }
+
+  /** Says which of its lists it does not give; undefined where it gives all, as far as that is known. */
+  get refusal(): { readonly sentence: string; readonly reason: string } | undefined {
+    const names = [...this.#refusedLists.keys()];
+    if (names.length === 0) return undefined;
+    const reasons = [...new Set(this.#refusedLists.values())].map((reason) => reason.replace(/\.$/, ""));
+    const sentence = `The upstream ${this.name} does not list its ${names.join(" and ")} now`;
+    return { sentence, reason: reasons.join("; ") };
+  }
+
+  /** Why none of its tools can be listed, or none but those known from before. */
+  get toolTrouble(): string | undefined {
+    const { trouble, refusal } = this;
+    if (trouble !== undefined || refusal === undefined || !this.#refusedLists.has("tools")) return trouble;
+    return `${refusal.sentence}: ${refusal.reason}.`;
   }
 
   /** True after five seconds without an answer. */
@@ -179,6 +198,7 @@ export class Upstream {
   restart(why?: ConnectionError): void {
     for (const connection of this.#connections) connection.close(why);
     this.trouble = undefined;
+    this.#refusedLists = new Map();
   }
 
   close(): void {
@@ -250,7 +270,8 @@ export class Upstream {
   }
 
   /** What it says now is what the next clients are told; what is not as it was, a person can read in the log. */
-  #learn(lease: UpstreamLease, { hello, lists: said }: UpstreamConnection): void {
+  #learn(lease: UpstreamLease, { hello, lists: said, refusedLists }: UpstreamConnection): void {
+    this.#refusedLists = refusedLists;
     const kind = kindOf(lease);
     const before = this.memory.find(kind);
     const lists = withKnown(said, before?.lists);

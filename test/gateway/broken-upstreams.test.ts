@@ -108,6 +108,55 @@ describe("an upstream that answers initialize and cannot list", () => {
     expect(logged).toContain("The upstream locked: It does not list its tools: The index is locked");
   });
 
+  const notice = "The upstream locked does not list its tools now: The index is locked.";
+
+  test("is named in the instructions and in the log until it lists, beside others", async () => {
+    const { state, upstream } = open();
+    const { connect, connectHttp } = await serveGateway({
+      config: { bundled: false, upstreams: { locked: upstream, good: scriptedUpstream() } },
+    });
+    const client = await connect();
+    expect(client.initialized.instructions).toBe(notice);
+    expect((await connectHttp("2025-11-25", "anonymous")).initialized.instructions).toBe(
+      "The upstream locked does not list its tools now.",
+    );
+    const modern = await connect("2026-07-28");
+    expect((await modern.request("server/discover")).result?.instructions).toBe(notice);
+    state.isLocked = false;
+    expect(await namesIn(client, "tools")).toContain("locked_count");
+    const discovered = async () => (await modern.request("server/discover")).result;
+    await waitFor(async () => (await discovered())?.instructions === undefined);
+  });
+
+  test("is named on stderr of the proxy, by `meanwhile tools` and by `meanwhile upstreams`", async () => {
+    const { upstream } = open();
+    const upstreams = { locked: upstream, good: scriptedUpstream() };
+    const daemons = new DaemonHomeHere({ config: { bundled: false, upstreams } });
+    const { proxy } = await daemons.connect({ words: [] });
+    await waitFor(() => proxy.stderr().includes(`! ${notice}\n`));
+    expect((await daemons.run(["upstreams"])).stdout).toContain(`✗ ${notice}\n`);
+    const listed = await daemons.run(["tools"]);
+    expect([listed.code, listed.stderr]).toEqual([1, expect.stringContaining(`✗ ${notice}\n`)]);
+    const called = await daemons.run(["locked", "count"]);
+    expect([called.code, called.stderr]).toEqual([1, expect.stringContaining(`✗ ${notice}\n`)]);
+  });
+
+  test("is named for its prompts and resources too, unless it does not know the method", async () => {
+    const refusing = (code: number) =>
+      scriptedUpstream({
+        capabilities: { tools: {}, prompts: {}, resources: {} },
+        answer: ({ id, method }) =>
+          /^(prompts|resources)/.test(method)
+            ? [{ jsonrpc: "2.0", id, error: { code, message: "The index is locked." } }]
+            : undefined,
+      });
+    const upstreams = { old: refusing(-32601), locked: refusing(-32603) };
+    const { connect } = await serveGateway({ config: { bundled: false, upstreams } });
+    expect((await connect()).initialized.instructions).toBe(
+      "The upstream locked does not list its prompts and resources now: The index is locked.",
+    );
+  });
+
   test("and one that never lists is told apart from one that never answers", async () => {
     const never = (silent: string) =>
       scriptedUpstream({ answer: ({ method }) => (method === silent ? [] : undefined) });
