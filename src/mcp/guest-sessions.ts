@@ -3,6 +3,7 @@ import type { Caller } from "../command/caller.ts";
 import type { Json } from "../wire/json.ts";
 import { askOutside, type GuestClient, mayGiveRoots, refuseUndeclared, whoAsks } from "./guest-client.ts";
 import type { AskLimits, ClientConnection } from "./request.ts";
+import { nextRoots, type SharedRoots } from "./shared-roots.ts";
 
 /** What a server outside of any request can reach: a session, or a client whose call runs. */
 export type ReachedClient = Pick<GuestClient, "who" | "caller" | "notify" | "ask">;
@@ -73,11 +74,7 @@ export class GuestSessions {
   /** Questions that the server asked before there was any client. */
   readonly #waiting = new Set<WaitingQuestion>();
   readonly #onRootsChanged: () => void;
-  /** The client whose roots the server has, or was told to ask for. */
-  #rootsOf: ReachedClient | undefined;
-  /** The server has asked for roots when there was no client, so it uses them. */
-  #usesRoots = false;
-  #givingRoots: Promise<void> | undefined;
+  #roots: SharedRoots<ReachedClient> = { state: "unused" };
   #hasHadClient = false;
 
   /** `onRootsChanged`: the server is told that the roots it has may be those of another client. */
@@ -118,8 +115,8 @@ export class GuestSessions {
    * is withdrawn. Undefined once there has been a client: some servers do nothing else until they have an answer.
    */
   next(method: string, withdrawn: AbortSignal): Promise<ReachedClient> | undefined {
-    if (method === "roots/list") this.#usesRoots = true;
-    if (this.#hasHadClient && this.#givingRoots === undefined) return undefined;
+    if (method === "roots/list") this.#roots = nextRoots(this.#roots, { event: "asked without client" });
+    if (this.#hasHadClient && this.#roots.state !== "asking") return undefined;
     return new Promise((resolve, reject) => {
       const question = { method, resolve, reject };
       this.#waiting.add(question);
@@ -131,7 +128,7 @@ export class GuestSessions {
     });
   }
 
-  /** The request of a client begins. What waits for the first client is refused, because nobody else is to come. */
+  /** The request of a client begins. What waits for the first session is refused, because this client has none. */
   noteRequest(error: () => Error): void {
     this.#hasHadClient = true;
     if (this.#waiting.size === 0) return;
@@ -145,17 +142,20 @@ export class GuestSessions {
    * such a client can be asked only while a call of its own runs. Undefined where there is nothing to wait for.
    */
   giveRoots(client: ReachedClient): Promise<void> | undefined {
-    if (!this.#usesRoots || this.#sessions.size > 0) return undefined;
-    if (this.#rootsOf === undefined) {
-      this.#rootsOf = client;
-      this.#givingRoots = this.#askForRoots(client).finally(() => (this.#givingRoots = undefined));
-    }
-    return this.#givingRoots;
+    if (this.#sessions.size > 0) return undefined;
+    const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
+    const before = this.#roots;
+    this.#roots = nextRoots(before, { event: "call", client, ended });
+    if (this.#roots !== before)
+      this.#askForRoots(client)
+        .finally(() => (this.#roots = nextRoots(this.#roots, { event: "asking ended", client })))
+        .then(resolve, reject);
+    return this.#roots.state === "asking" ? this.#roots.ended : undefined;
   }
 
   async #askForRoots(client: ReachedClient): Promise<void> {
     if (!this.#asksForRoots) {
-      // Its own question was refused, or withdrawn after some time, when there was nobody to ask.
+      // Its own question was refused, or withdrawn after some time, when there was no client.
       this.#onRootsChanged();
       await sleep(systemClock, rootsMs);
     }
@@ -184,8 +184,9 @@ export class GuestSessions {
     const waiting = [...this.#waiting];
     this.#waiting.clear();
     for (const { resolve } of waiting) resolve(session);
-    if (this.#rootsOf === session || !session.givesRoots) return;
-    this.#rootsOf = session;
-    if (!isAsked) this.#onRootsChanged();
+    if (!session.givesRoots) return;
+    const before = this.#roots;
+    this.#roots = nextRoots(before, { event: "only session", client: session });
+    if (this.#roots !== before && !isAsked) this.#onRootsChanged();
   }
 }
