@@ -60,6 +60,15 @@ describe("the launcher in the home", () => {
     });
   });
 
+  test("can be run again after setup when it was not, with the same text", () => {
+    const { home, env } = homeWith(undefined);
+    writeLauncher(home, env, node);
+    const text = readFileSync(home.launcher, "utf8");
+    chmodSync(home.launcher, 0o600);
+    writeLauncher(home, env, node);
+    expect([readFileSync(home.launcher, "utf8"), statSync(home.launcher).mode & 0o777]).toEqual([text, 0o700]);
+  });
+
   test("records the link of a global installation that it was started by, and keeps it for a newer version", () => {
     const { home, env, found } = homeWith(undefined);
     const package_ = path.join(temporaryFolder(), "pnpm/global/v11/a2a1/node_modules/meanwhile");

@@ -1,11 +1,10 @@
-import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import {
   chmodSync,
   chownSync,
   copyFileSync,
   linkSync,
   mkdirSync,
-  readFileSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -13,10 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import path from "node:path";
-import { describe, expect, onTestFinished, type TestContext, test } from "vitest";
-import { homeAt } from "../../src/paths.ts";
-import { programVersion } from "../../src/project/project.ts";
-import { refreshLauncher, writeLauncher } from "../../src/setup/launcher/launcher-file.ts";
+import { describe, expect, test } from "vitest";
 import { type LauncherFacts, toLauncherTexts } from "../../src/setup/launcher/launcher-text.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 
@@ -314,40 +310,5 @@ describe("the launcher, with its Node gone", () => {
     const { printed } = await start("sh", [...wrap, ...original], { PATH: `${await install(path.join(own, "x"))}:` });
     // Where this machine has a Node that Homebrew installed, that one starts the package.
     expect(printed?.node.startsWith(own)).toBe(false);
-  });
-});
-
-/** A file system of its own, or no test. */
-function mountAt(context: TestContext, folder: string, options: string): void {
-  mkdirSync(folder, { recursive: true });
-  const words = ["-t", "tmpfs", "-o", `mode=0700,size=1m${options}`, "tmpfs", folder];
-  const { status, stderr } = spawnSync("mount", words, { encoding: "utf8" });
-  if (status !== 0) context.skip(`no disk could be mounted here: ${stderr}`);
-  onTestFinished(() => void execFileSync("umount", ["--lazy", folder]));
-}
-
-describe("a home on a file system of its own", () => {
-  const node = { file: process.execPath, version: process.versions.node, isWindows };
-
-  test("that is read-only: the launcher starts the package, and a newer version leaves it as it is", async (context) => {
-    const env = { MEANWHILE_HOME: path.join(temporaryFolder(), "home") };
-    const home = homeAt(env);
-    mountAt(context, home.folder, "");
-    writeLauncher(home, env, node);
-    const older = readFileSync(home.launcher, "utf8").replace('{"version":"', '{"version":"0.0.');
-    writeFileSync(home.launcher, older);
-    execFileSync("mount", ["-o", "remount,ro", home.folder]);
-    refreshLauncher(home, env, node);
-    expect(readFileSync(home.launcher, "utf8")).toBe(older);
-    const { status, stdout } = spawnSync(home.launcher, ["--version"], { encoding: "utf8" });
-    expect([status, stdout]).toEqual([0, `${programVersion()}\n`]);
-  });
-
-  test("that runs no programs: setup changes nothing, and says why", (context) => {
-    const env = { MEANWHILE_HOME: path.join(temporaryFolder(), "home") };
-    mountAt(context, env.MEANWHILE_HOME, ",noexec");
-    expect(() => writeLauncher(homeAt(env), env, node)).toThrow(
-      `Nothing was changed: hosts cannot run ${env.MEANWHILE_HOME}/bin/meanwhile, because its file system is mounted with noexec; set MEANWHILE_HOME to a folder on another one.`,
-    );
   });
 });

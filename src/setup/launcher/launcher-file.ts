@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, readFileSync } from "node:fs";
+import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { CommandError, messageOf } from "../../errors.ts";
 import { ensureHome, type Home, homeAt, type ProcessEnvironment, packageFolder, writePrivately } from "../../paths.ts";
@@ -17,6 +17,8 @@ import { type LauncherFacts, ownRangeFile, readLauncherFacts, toLauncherTexts } 
 export function hasLauncherParts(): boolean {
   return existsSync(path.join(packageFolder(), "bin", "launcher.sh"));
 }
+
+const launcherMode = 0o700;
 
 /** The Node that runs this process. */
 export interface RunningNode {
@@ -68,10 +70,17 @@ export function writeLauncher(home: Home, env: ProcessEnvironment, node: Running
       { cause },
     );
   }
-  if (!canRun(home.launcher) && !node.isWindows)
-    throw new CommandError(
-      `Nothing was changed: hosts cannot run ${home.launcher}, because its file system is mounted with noexec; set ${thisProgram.variable("HOME")} to a folder on another one.`,
-    );
+  if (!node.isWindows && !canRun(home.launcher))
+    throw new CommandError(`Nothing was changed: hosts cannot run ${home.launcher}, ${whyNotRun(home.launcher)}.`);
+}
+
+function whyNotRun(file: string): string {
+  const variable = thisProgram.variable("HOME");
+  const mode = statSync(file).mode & 0o777;
+  if ((mode & 0o100) !== 0)
+    return `because its file system is mounted with noexec; set ${variable} to a folder on another one`;
+  const [found, wanted] = [mode, launcherMode].map((one) => one.toString(8).padStart(4, "0"));
+  return `because it got the mode ${found} in place of ${wanted} from the umask or its file system; change the umask, or set ${variable} to a folder on another file system`;
 }
 
 function canRun(file: string): boolean {
@@ -145,6 +154,7 @@ function isNewer(version: string, than: string): boolean {
 function write(home: Home, facts: LauncherFacts, { isWindows }: RunningNode): void {
   for (const [ending, text] of Object.entries(toLauncherTexts(facts, isWindows))) {
     const file = `${home.launcher}${ending}`;
-    if (!existsSync(file) || readFileSync(file, "utf8") !== text) writePrivately(file, text, 0o700);
+    const isSame = existsSync(file) && readFileSync(file, "utf8") === text && (isWindows || canRun(file));
+    if (!isSame) writePrivately(file, text, launcherMode);
   }
 }
