@@ -63,12 +63,17 @@ function holds(index: Buffer, name: string): boolean {
   for (const idBytes of [20, 32]) {
     const names = readNames(index, idBytes);
     if (names === undefined) continue;
-    const wanted = name.toLowerCase();
-    // A folder of a sparse index stands for all that is in it.
-    return names.some((found) => found.toLowerCase() === wanted || (found.endsWith("/") && name.startsWith(found)));
+    const wanted = toComparable(name);
+    return names.map(toComparable).some((found) =>
+      // A folder of a sparse index stands for all that is in it.
+      found.endsWith("/") ? wanted.startsWith(found) : found === wanted,
+    );
   }
   return true;
 }
+
+/** Paths are the same in any case, and however accents are encoded: git composes them (NFC), macOS decomposes them. */
+const toComparable = (name: string) => name.toLowerCase().normalize("NFC");
 
 /** The paths in an index; undefined where it is not one, or only part of a split one. */
 function readNames(index: Buffer, idBytes: number): string[] | undefined {

@@ -19,6 +19,15 @@ const indexes = {
 const splitIndex =
   "RElSQwAAAAIAAAACav9GpiN0Tfxq/0amI3RN/AAA/gAAIWQyAACBpAAAAAAAAAAAAAAAAhT1Fi4v49JA0NN6qrD5Dkr5p8+nljnzurAFtb+0F02fAAAAAAAAAABq/0amI3RN/Gr/RqYjdE38AAD+AAAhZGYAAIGkAAAAAAAAAAAAAAAD0xo7yrHo/zeBxQNcbAax3wFwhhS0tbEC6KGiQp0JKscAAAAAAAAAAGxpbmsAAABQHXzGNggoIojz27ay38rBYORbLYzGq7r6HLB95RqUFdYAAAAAAAAAAQAAAAAAAAAAAAAAAAAAAAIAAAACAAAAAgAAAAAAAAAAAAAAAwAAAABuZafOjWBgjCEYujPTR8RafkuhSjfMmqbm4XWHyZ7YuA==";
 
+/** An index of version 2 for one file, or for a folder of a sparse index; `name` ends with a slash then. */
+function indexOf(name: string): Buffer {
+  const bytes = Buffer.from(name);
+  const entry = Buffer.alloc(Math.ceil((62 + bytes.length + 1) / 8) * 8);
+  entry.writeUInt16BE(bytes.length, 60);
+  bytes.copy(entry, 62);
+  return Buffer.concat([Buffer.from("DIRC"), Buffer.from([0, 0, 0, 2, 0, 0, 0, 1]), entry, Buffer.alloc(20)]);
+}
+
 /** A repository that tracks sub/.mcp.json, and has another one at its root that it does not track. */
 function repository(folder: string, index: string = indexes["version 2"]) {
   writeFiles(folder, { ".mcp.json": "{}", "sub/.mcp.json": "{}", "sub/deeper/.mcp.json": "{}", ".git/HEAD": "" });
@@ -46,6 +55,23 @@ describe("whether git tracks a file", () => {
     const root = repository(path.join(folder, "dotfiles"));
     symlinkSync(path.join(root, "sub/.mcp.json"), path.join(folder, ".mcp.json"));
     expect(isTrackedByGit(path.join(folder, ".mcp.json"))).toBe(true);
+  });
+
+  test.each([
+    ["composed", "entwürfe/.mcp.json".normalize("NFC")],
+    ["decomposed, as macOS has them,", "entwürfe/.mcp.json".normalize("NFD")],
+    ["in another case", "ENTWÜRFE/.mcp.json"],
+  ])("is the same for a path whose characters are %s", (_, name) => {
+    const folder = temporaryFolder();
+    writeFiles(folder, { [name]: "{}", [path.join("other", name)]: "{}", ".git/HEAD": "" });
+    for (const tracked of ["entwürfe/.mcp.json", "entwürfe/"].flatMap((one) => [
+      one.normalize("NFC"),
+      one.normalize("NFD"),
+    ])) {
+      writeFileSync(path.join(folder, ".git/index"), indexOf(tracked));
+      expect(isTrackedByGit(path.join(folder, name)), tracked).toBe(true);
+      expect(isTrackedByGit(path.join(folder, "other", name))).toBe(false);
+    }
   });
 
   test.each([
