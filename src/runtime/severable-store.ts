@@ -42,7 +42,10 @@ export function makeSeverable(store: Store): SeverableStore {
         };
       },
     });
-  const shared: SharedState = wrap(store.shared, { sessions: wrap(store.shared.sessions) });
+  const shared: SharedState = wrap(store.shared, {
+    sessions: wrap(store.shared.sessions),
+    keys: wrap(store.shared.keys),
+  });
   const sever = () => {
     isSevered = true;
   };

@@ -1,3 +1,4 @@
+import type { KeyStore } from "../auth/key-store.ts";
 import { createSecret } from "../ids.ts";
 import {
   endedLetter,
@@ -11,6 +12,7 @@ import {
   type SharedState,
   streamNote,
 } from "../task/shared-state.ts";
+import { MemoryKeys } from "./memory-keys.ts";
 
 interface MemorySession extends KeptSession {
   usedAt: number;
@@ -32,9 +34,11 @@ export class MemoryShared implements SharedState, SharedSessions {
   readonly #readers = new Set<Reader>();
   /** When each has last said that it is there. */
   readonly #nodes = new Map<string, number>();
+  readonly keys: KeyStore;
 
   constructor(now: () => number) {
     this.#now = now;
+    this.keys = new MemoryKeys(now);
   }
 
   get sessions(): SharedSessions {

@@ -22,6 +22,23 @@ export const allTaskColumns: readonly string[] = Object.values(taskColumns).flat
 /** Those that lie in tables of their own. */
 export const payloadColumns: readonly string[] = ["input", "outcome"];
 
+export const apiKeysTable = {
+  name: "api_keys",
+  columns: {
+    id: "text",
+    project: "text",
+    name: "text",
+    hash: "text",
+    earlier_hash: "text",
+    earlier_until: "integer",
+    scopes: "text",
+    commands: "text",
+    created_at: "integer",
+    expires_at: "integer",
+    used_at: "integer",
+  },
+} as const;
+
 /**
  * Tables that go as they are, each as a whole and in this order: none of them grows with the number of tasks. One more is
  * a line here, where both databases have it under this name with these columns. What nodes that run say to each other
@@ -36,6 +53,7 @@ export const plainTables = [
     columns: { session_id: "text", caller: "text", greeting: "text", silence_ms: "integer", used_at: "integer" },
   },
   { name: "session_notes", columns: { session_id: "text", name: "text", value: "text" } },
+  apiKeysTable,
 ] as const satisfies readonly { readonly name: string; readonly columns: Readonly<Record<string, ColumnKind>> }[];
 export type PlainTable = (typeof plainTables)[number];
 export type ColumnKind = "text" | "integer";

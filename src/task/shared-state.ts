@@ -1,3 +1,5 @@
+import type { KeyStore } from "../auth/key-store.ts";
+
 /**
  * What all servers on one store have in common beside the tasks, so that a request may reach any of them: a secret, what
  * may be used once, and the sessions of clients before 2026-07-28. A third seam, next to the store's and the
@@ -9,6 +11,7 @@ export interface SharedState {
   /** True for the first who asks, wherever; it is remembered for this long. */
   useOnce(mark: string, forMs: number): Promise<boolean>;
   readonly sessions: SharedSessions;
+  readonly keys: KeyStore;
 }
 
 /** A session that has begun. */

@@ -46,6 +46,14 @@ export async function fillFile(file: string, more: { tasks?: number; largestByte
     const notes = { level: "debug", "stream:1": { node: "node", since: 1 } };
     await sessions.note(notes as never, { sessionId, from: "node", text: odd });
   }
+  const { keys } = store.shared;
+  for (const [at, name] of ["ci", odd].entries())
+    await keys.add({
+      ...{ id: `key-${at}`, project: "home", name, hash: `hash of ${name}` },
+      ...{ scopes: ["meanwhile:call", odd], commands: [odd], ...(at === 0 && { expiresInMs: 60_000 }) },
+    });
+  await keys.rotate("home", odd, { hash: "second", overlapMs: 60_000 });
+  await keys.noteUse("home", "key-0");
   const many = Array.from({ length: more.tasks ?? 0 }, (_, at) => newTask(1_000 + at));
   await Promise.all(many.map((task) => store.create(task, { joinsEqual: false, maxLive: 10_000 })));
   await store.prune({ caller: "nobody" });

@@ -92,7 +92,7 @@ export function postgresStores(): (options: { clock: Clock; place?: string }) =>
   afterEach(async () => {
     for (const schema of used.values()) {
       await (await admin()).query(
-        ["tasks", "workers", "durations", "shared_secret", "used_marks", "sessions", "nodes", "letters"]
+        ["tasks", "workers", "durations", "shared_secret", "used_marks", "sessions", "nodes", "letters", "api_keys"]
           .map((table) => `delete from ${schema}.${table}`)
           .join("; "),
       );

@@ -25,11 +25,11 @@ const table: Record<string, readonly string[] | "*"> = {
   auth: ["command", "program", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
   host: [],
   completion: ["command", "errors.ts", "clock.ts"],
-  task: ["command", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
+  task: ["auth", "command", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
   "task/isolated": ["task", "command", "system", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
   // A queue beside the store is reached as the store is.
   queue: ["store", "task", "system", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
-  store: ["command", "task", "system", "errors.ts", "clock.ts", "ids.ts", "log.ts", "paths.ts", "failpoint.ts"],
+  store: ["auth", "command", "task", "system", "errors.ts", "clock.ts", "ids.ts", "log.ts", "paths.ts", "failpoint.ts"],
   testing: ["command", "task", "store", "project", "settings", "paths.ts", "clock.ts", "ids.ts", "errors.ts", "log.ts"],
   mcp: ["wire", "completion", "command", "task", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
   transport: ["auth", "mcp", "command", "errors.ts", "clock.ts", "ids.ts", "wire", "log.ts", "system"],

@@ -24,7 +24,7 @@ async function earlierFile(): Promise<string> {
   await fill(store, "local");
   await store.close();
   const db = new Database(file);
-  db.exec("drop table rewritten_callers; drop table taken_rows; pragma user_version = 9");
+  db.exec("drop table rewritten_callers; drop table taken_rows; drop table api_keys; pragma user_version = 9");
   db.close();
   return file;
 }

@@ -3,11 +3,13 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Clock } from "../../src/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
 import { costOfLiveTasks } from "../helpers/create-cost.ts";
 import { writeEmptyDatabase } from "../helpers/empty-database.ts";
 import { Bench, done, leaseMs, ttlMs } from "../store-suite/cases/bench.ts";
+import { exerciseKeys } from "../store-suite/key-suite.ts";
 import { exerciseStore } from "../store-suite/store-suite.ts";
 
 let folder = "";
@@ -18,11 +20,14 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-exerciseStore(test, async ({ clock, place = `own-${++count}` }) => {
+async function openFile({ clock, place = `own-${++count}` }: { readonly clock: Clock; readonly place?: string }) {
   const file = path.join(folder, `${place}.db`);
   await writeEmptyDatabase(file);
   return await openStore(file, { clock });
-});
+}
+
+exerciseStore(test, openFile);
+exerciseKeys(test, openFile);
 
 test.each(["sweep", "prune"] as const)(
   "%s: much is removed in pieces, and others have their turn between",

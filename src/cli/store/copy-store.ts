@@ -6,7 +6,7 @@ import { thisProgram } from "../../program/program.ts";
 import { type CopyProgress, compareTasks, copyTasks } from "../../store/copy-tasks.ts";
 import { openTransfer } from "../../store/manage.ts";
 import { isStoreFile } from "../../store/open.ts";
-import type { TransferSide, TransferTarget } from "../../store/transfer.ts";
+import { apiKeysTable, type TransferSide, type TransferTarget } from "../../store/transfer.ts";
 import { clean, StageView, type Terminal } from "../terminal.ts";
 
 interface Sides {
@@ -16,7 +16,7 @@ interface Sides {
 
 /**
  * Copies one store into another. A target is empty, or what an earlier run of the same copy has left; one that has tasks
- * of its own is refused, whatever they are: two stores are never mixed.
+ * or API keys of its own is refused, whatever they are: two stores are never mixed.
  */
 export async function copyStore(source: string, target: string, terminal: Terminal): Promise<void> {
   if (isSameFile(source, target)) throw new UsageError("--from and --to are the same store.");
@@ -38,7 +38,7 @@ export async function copyStore(source: string, target: string, terminal: Termin
 async function copyInto(sides: Sides, terminal: Terminal): Promise<void> {
   const { from, to } = sides;
   const unfinished = await to.readUnfinished();
-  if (unfinished === undefined && (await to.count()).tasks > 0) return await refuseOccupied(sides, terminal);
+  if (unfinished === undefined && (await isOccupied(to))) return await refuseOccupied(sides, terminal);
   if (unfinished !== undefined && unfinished !== from.place)
     throw new CommandError(
       `${to.place} holds an unfinished copy of ${unfinished}; finish that one, or name a store that is empty.`,
@@ -56,12 +56,16 @@ async function copyInto(sides: Sides, terminal: Terminal): Promise<void> {
     );
 }
 
+async function isOccupied(to: TransferTarget): Promise<boolean> {
+  return (await to.count()).tasks > 0 || (await to.readTable(apiKeysTable)).length > 0;
+}
+
 /** Whoever runs a finished copy again is told so; whatever else is there is not touched. */
 async function refuseOccupied(sides: Sides, terminal: Terminal): Promise<void> {
   const same = await shown(terminal, (onProgress) => compareTasks({ ...sides, onProgress }));
   if (same === undefined)
     throw new CommandError(
-      `${sides.to.place} has tasks of its own, and two stores are never mixed; nothing was changed. Name a store that is empty.`,
+      `${sides.to.place} has tasks or API keys of its own, and two stores are never mixed; nothing was changed. Name a store that is empty.`,
     );
   terminal.print(
     `Nothing to do: ${count(same.tasks, "task")} of ${clean(sides.from.place)} are in ${clean(sides.to.place)}.\n`,

@@ -9,9 +9,10 @@ import { manyAtOnce } from "./migrations/004-many-at-once.ts";
 import { workers } from "./migrations/005-workers.ts";
 import { limits } from "./migrations/006-limits.ts";
 import { homes } from "./migrations/007-homes.ts";
+import { apiKeys } from "./migrations/008-api-keys.ts";
 import { unavailable } from "./trouble.ts";
 
-const migrations = { statements: [tasks, sessions, indexes, manyAtOnce, workers, limits, homes] };
+const migrations = { statements: [tasks, sessions, indexes, manyAtOnce, workers, limits, homes, apiKeys] };
 /** What this program brings every schema to. */
 export const knownVersion = migrations.statements.length;
 /** What is made of a large table takes its time, and so do others who do so already. */
@@ -20,7 +21,7 @@ const patiently = { query_timeout: 600_000 };
 const versionTable = "meanwhile_schema";
 
 const ourTables =
-  "tasks inputs outcomes steps durations shared_secret used_marks sessions session_notes nodes letters workers taken_rows".split(
+  "tasks inputs outcomes steps durations shared_secret used_marks sessions session_notes nodes letters workers taken_rows api_keys".split(
     " ",
   );
 

@@ -1,3 +1,4 @@
+import type { KeyStore } from "../../auth/key-store.ts";
 import { createId, createSecret } from "../../ids.ts";
 import {
   endedLetter,
@@ -13,6 +14,7 @@ import {
   type SharedState,
 } from "../../task/shared-state.ts";
 import type { Database } from "./database.ts";
+import { PostgresKeys } from "./postgres-keys.ts";
 
 /** By this name nodes tell each other that a letter was written, as by an id that a task has changed. */
 const lettersTopic = "letters";
@@ -54,6 +56,7 @@ interface Reader {
 export class PostgresShared implements SharedState, SharedSessions {
   readonly #parts: SharedParts;
   readonly #database: Database;
+  readonly keys: KeyStore;
   readonly #readers = new Set<Reader>();
   #stopListening: (() => void) | undefined;
   #secret: string | undefined;
@@ -65,6 +68,7 @@ export class PostgresShared implements SharedState, SharedSessions {
   constructor(parts: SharedParts) {
     this.#parts = parts;
     this.#database = parts.database;
+    this.keys = new PostgresKeys(parts.database);
   }
 
   get sessions(): SharedSessions {

@@ -1,3 +1,4 @@
+import { keyStatements } from "./postgres-key-statements.ts";
 import { transferStatements } from "./postgres-transfer-statements.ts";
 import { sessionStatements } from "./shared-statements.ts";
 
@@ -280,6 +281,7 @@ const statements = {
 
   ...sessionStatements,
   ...transferStatements,
+  ...keyStatements,
 } as const;
 
 export type StatementName = keyof typeof statements;

@@ -11,10 +11,11 @@ import { clients } from "./migrations/007-clients.ts";
 import { payloads } from "./migrations/008-payloads.ts";
 import { sessions } from "./migrations/009-sessions.ts";
 import { homes } from "./migrations/010-homes.ts";
+import { apiKeys } from "./migrations/011-api-keys.ts";
 import { transactOn } from "./transact.ts";
 
 const migrations = {
-  statements: [tasks, calls, origins, fairShares, estimates, environments, clients, payloads, sessions, homes],
+  statements: [tasks, calls, origins, fairShares, estimates, environments, clients, payloads, sessions, homes, apiKeys],
 };
 /** Among the callers whose rows have their own key: all of them. */
 export const everyCaller = "*";

@@ -1,3 +1,4 @@
+import type { KeyStore } from "../../auth/key-store.ts";
 import { createSecret } from "../../ids.ts";
 import {
   endedLetter,
@@ -12,6 +13,7 @@ import {
   type SharedSessions,
   type SharedState,
 } from "../../task/shared-state.ts";
+import { SqliteKeys } from "./sqlite-keys.ts";
 import type { TaskFile } from "./task-file.ts";
 
 interface SharedParts {
@@ -47,6 +49,7 @@ interface Reader {
 export class SqliteShared implements SharedState, SharedSessions {
   readonly #parts: SharedParts;
   readonly #file: TaskFile;
+  readonly keys: KeyStore;
   readonly #readers = new Set<Reader>();
   #stopListening: (() => void) | undefined;
   #secret: string | undefined;
@@ -57,6 +60,7 @@ export class SqliteShared implements SharedState, SharedSessions {
   constructor(parts: SharedParts) {
     this.#parts = parts;
     this.#file = parts.file;
+    this.keys = new SqliteKeys(parts.file, parts.now);
   }
 
   get sessions(): SharedSessions {

@@ -10,6 +10,7 @@ import { OpenFiles } from "./replaced.ts";
 import { fromExactRow, type SqlValues, type TaskRow, toExactValues, toTask } from "./rows.ts";
 import { sessionStatements } from "./session-statements.ts";
 import { SharedWrites } from "./shared-writes.ts";
+import { keyStatements } from "./sqlite-key-statements.ts";
 import { statements as taskStatements } from "./statements.ts";
 import { transactOn } from "./transact.ts";
 
@@ -24,7 +25,7 @@ const lastPauseMs = 3;
 /** How often the log is told of the same trouble. */
 const tellMs = 60_000;
 
-const statements = { ...taskStatements, ...sessionStatements };
+const statements = { ...taskStatements, ...sessionStatements, ...keyStatements };
 type StatementName = keyof typeof statements;
 
 interface Opened {

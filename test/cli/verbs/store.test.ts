@@ -56,7 +56,7 @@ test("store migrate gives the rows of no home to the home that runs it, and --un
   expect(asked.code).toBe(1);
   expect(asked.stdout).toBe(
     [
-      `Nothing to do: ${file} has schema 10.`,
+      `Nothing to do: ${file} has schema 11.`,
       `${file} has 3 tasks and 1 session of the local user of a version that did not tell homes apart. No caller sees them:`,
       "  project mail: 1 task and 1 session",
       "  project reports: 2 tasks",
@@ -73,7 +73,7 @@ test("store migrate gives the rows of no home to the home that runs it, and --un
   expect(await one.listed()).toEqual(["11111111-live", "22222222-ended", "33333333-live"]);
   expect(await other.listed()).toEqual([]);
   expect((await one.run("store", "check")).stdout).toContain("Nothing is wrong with it.");
-  expect((await other.run("store", "migrate", "--yes")).stdout).toBe(`Nothing to do: ${file} has schema 10.\n`);
+  expect((await other.run("store", "migrate", "--yes")).stdout).toBe(`Nothing to do: ${file} has schema 11.\n`);
   expect((await other.run("store", "migrate", "--undo", "--yes")).stdout).toContain(
     "Nothing to do: this home took no rows",
   );
@@ -135,7 +135,7 @@ test("in the file of a home the rows are the home's, and nothing is asked", asyn
   const run = (...words: string[]) => runCli(words, { env: { MEANWHILE_HOME: home } });
   copyFileSync(file, path.join(home, "tasks.db"));
   expect((await run("store", "check")).stdout).toContain("Nothing is wrong with it.");
-  expect(await run("store", "migrate")).toMatchObject({ code: 0, stdout: expect.stringContaining("has schema 10.") });
+  expect(await run("store", "migrate")).toMatchObject({ code: 0, stdout: expect.stringContaining("has schema 11.") });
   const { stdout } = await run("tasks", "list", "--json");
   expect((JSON.parse(stdout) as { tasks: object[] }).tasks).toHaveLength(3);
   expect(stdout).not.toContain(readFileSync(path.join(home, "token"), "utf8").trim());

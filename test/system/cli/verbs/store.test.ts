@@ -3,6 +3,7 @@ import path from "node:path";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { openTransfer } from "../../../../src/store/manage.ts";
+import { openStore } from "../../../../src/store/open.ts";
 import { tasks as firstSchema } from "../../../../src/store/sqlite/migrations/001-tasks.ts";
 import { toLine } from "../../../../src/store/transfer.ts";
 import { fillFile, largest } from "../../../helpers/full-store.ts";
@@ -125,15 +126,26 @@ test("a copy that is killed goes on, and comes to the same; run once more there 
   expect((await store(words)).stdout).toMatch(/^Nothing to do: 12 tasks of .* are in PostgreSQL/);
 });
 
-test("a target with tasks of its own, and a source that somebody works on, are refused", async () => {
+test("a target with tasks or keys of its own, and a source that somebody works on, are refused", async () => {
   const [from, to] = [fileHere(), fileHere()];
   await fillFile(from);
   await fillFile(to);
   const before = await linesOf(to);
   const occupied = await store(["copy", "--from", from, "--to", to]);
   expect(occupied).toMatchObject({ code: 1, stdout: "" });
-  expect(occupied.stderr).toContain(`${to} has tasks of its own, and two stores are never mixed; nothing was changed.`);
+  expect(occupied.stderr).toContain(
+    `${to} has tasks or API keys of its own, and two stores are never mixed; nothing was changed.`,
+  );
   expect(await linesOf(to)).toEqual(before);
+  const withKey = fileHere();
+  const opened = await openStore(withKey);
+  const key = { id: "id", project: "home", name: "ci", hash: "hash", scopes: [], commands: [] };
+  await opened.shared.keys.add(key);
+  const refused = await store(["copy", "--from", from, "--to", withKey]);
+  expect(refused).toMatchObject({ code: 1, stdout: "" });
+  expect(refused.stderr).toContain(`${withKey} has tasks or API keys of its own`);
+  expect((await opened.shared.keys.list("home")).keys).toMatchObject([{ id: "id", name: "ci" }]);
+  await opened.close();
   const db = new Database(from);
   db.exec("update tasks set lease_until = unixepoch() * 1000 + 60000 where worker is not null");
   db.close();
