@@ -33,3 +33,9 @@ function rightsIn(scopes: readonly string[]): ReadonlySet<Right> {
   const rights = (Object.keys(builtInScopes) as Right[]).filter((right) => scopes.includes(builtInScopes[right]));
   return new Set(rights.flatMap((right) => [right, ...includes[right]]));
 }
+
+/** The scopes in a list of them, each once. A word that cannot be a scope (RFC 6749, 3.3) is left out. */
+export function parseScopes(text: string): string[] {
+  const scopes = text.split(/\s+/).filter((scope) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope));
+  return [...new Set(scopes)];
+}

@@ -22,7 +22,7 @@ const table: Record<string, readonly string[] | "*"> = {
   system: ["errors.ts", "clock.ts", "ids.ts"],
   wire: ["system", "errors.ts", "clock.ts", "ids.ts"],
   command: ["system", "errors.ts", "clock.ts", "log.ts", "paths.ts"],
-  auth: ["command", "program", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
+  auth: ["wire", "command", "program", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
   host: [],
   completion: ["command", "errors.ts", "clock.ts"],
   task: ["auth", "command", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
@@ -115,7 +115,7 @@ const table: Record<string, readonly string[] | "*"> = {
     "log.ts",
   ],
   gateway: [
-    ...["command", "client", "wire", "mcp", "system", "project", "settings", "config.ts", "paths.ts"],
+    ...["auth", "command", "client", "wire", "mcp", "system", "project", "settings", "config.ts", "paths.ts"],
     // What an authorization server says of a sign-in is read on a screen.
     ...["errors.ts", "clock.ts", "ids.ts", "log.ts", "screen"],
   ],

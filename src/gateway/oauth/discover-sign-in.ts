@@ -1,8 +1,9 @@
+import { parseScopes } from "../../auth/rights.ts";
 import { type Json, listOf, textOf } from "../../wire/json.ts";
-import { type BearerChallenge, toScopes } from "./challenge.ts";
 import type { OAuthReach } from "./oauth-reach.ts";
 import { askOAuth } from "./oauth-request.ts";
 import { quoteWords, SignInError } from "./sign-in-error.ts";
+import type { BearerChallenge } from "./upstream-challenge.ts";
 
 /**
  * Who gives out an upstream's tokens, and where. Since 2025-06-18 the upstream names its authorization server
@@ -164,7 +165,7 @@ function readServer(document: Json, reach: OAuthReach): ServerPlace {
 }
 
 function scopesOf(document: Json): string[] {
-  return toScopes(
+  return parseScopes(
     listOf(document.scopes_supported)
       .flatMap((scope) => textOf(scope) ?? [])
       .join(" "),

@@ -2,7 +2,6 @@ import { type Clock, systemClock } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
 import { sendHttp } from "../../wire/http-client.ts";
 import { askInBrowser, openRedirectDoor } from "./browser-grant.ts";
-import { parseChallenge } from "./challenge.ts";
 import {
   configuredClient,
   forgetClient,
@@ -16,6 +15,7 @@ import { type KeptSignIn, SignInMemory, type UpstreamSignIn } from "./kept-sign-
 import { isLoopbackHost, type OAuthReach, openReach } from "./oauth-reach.ts";
 import { quoteWords, SignInError } from "./sign-in-error.ts";
 import { type GivenTokens, type OAuthClient, requestTokens } from "./token-request.ts";
+import { parseChallenge } from "./upstream-challenge.ts";
 
 /** Whoever signs in, at a terminal. */
 export interface Person {

@@ -1,6 +1,6 @@
+import { parseScopes } from "../../auth/rights.ts";
 import type { Clock } from "../../clock.ts";
 import { numberOf, textOf } from "../../wire/json.ts";
-import { toScopes } from "./challenge.ts";
 import type { OAuthReach } from "./oauth-reach.ts";
 import { askOAuth } from "./oauth-request.ts";
 import { quoteWords, SignInError } from "./sign-in-error.ts";
@@ -69,7 +69,7 @@ export async function requestTokens({
     refreshToken: textOf(body.refresh_token),
     obtainedAt: now,
     expiresAt: seconds >= 0 ? now + Math.min(seconds, maxSeconds) * 1000 : undefined,
-    scopes: scope === undefined ? undefined : toScopes(scope),
+    scopes: scope === undefined ? undefined : parseScopes(scope),
   };
 }
 

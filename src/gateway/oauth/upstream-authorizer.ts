@@ -3,13 +3,13 @@ import { RuntimeError } from "../../errors.ts";
 import { thisProgram } from "../../program/program.ts";
 import { ConnectionError } from "../../wire/peer-errors.ts";
 import type { Authorizer } from "../upstream-link.ts";
-import { type BearerChallenge, parseChallenge } from "./challenge.ts";
 import { findSignIn } from "./discover-sign-in.ts";
 import { type KeptSignIn, SignInMemory, type UpstreamSignIn } from "./kept-sign-in.ts";
 import { openReach } from "./oauth-reach.ts";
 import { chooseScopes, signInAsClient, toSafeUrl } from "./sign-in.ts";
 import { SignInError } from "./sign-in-error.ts";
 import { type GivenTokens, requestTokens } from "./token-request.ts";
+import { type BearerChallenge, parseChallenge } from "./upstream-challenge.ts";
 
 export interface AuthorizerOptions extends UpstreamSignIn {
   /** What a person types behind the program's name to sign in to this upstream. */

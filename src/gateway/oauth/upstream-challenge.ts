@@ -1,3 +1,5 @@
+import { parseScopes } from "../../auth/rights.ts";
+
 /** What an upstream says when it refuses a request: `WWW-Authenticate`, of the scheme Bearer. */
 export interface BearerChallenge {
   /** Where it says who gives out its tokens. */
@@ -23,13 +25,7 @@ export function parseChallenge(header: string | undefined): BearerChallenge {
   const scope = said.get("scope");
   return {
     resourceMetadata: said.get("resource_metadata"),
-    scopes: scope === undefined ? undefined : toScopes(scope),
+    scopes: scope === undefined ? undefined : parseScopes(scope),
     error: said.get("error"),
   };
-}
-
-/** The scopes in a list of them, each once; what is none is left out. */
-export function toScopes(text: string): string[] {
-  const scopes = text.split(/\s+/).filter((scope) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope));
-  return [...new Set(scopes)];
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseChallenge } from "../../../src/gateway/oauth/challenge.ts";
+import { parseChallenge } from "../../../src/gateway/oauth/upstream-challenge.ts";
 
 test.each([
   ['Bearer resource_metadata="https://a/b", scope="x y  x"', { resourceMetadata: "https://a/b", scopes: ["x", "y"] }],
