@@ -44,7 +44,7 @@ export function lastingPath(file: string, candidates: readonly string[]): string
   const links = [
     ...candidates,
     file.replace(/(?<=[\\/])(?:node_modules[\\/])?\.pnpm[\\/][^\\/]+[\\/](?=node_modules[\\/])/, ""),
-    file.replace(/(?<=\/)Cellar(\/[^/]+)\/[^/]+(?=\/)/, "opt$1"),
+    file.replace(/(?<=[\\/])Cellar([\\/][^\\/]+)[\\/][^\\/]+(?=[\\/])/, "opt$1"),
   ];
   return links.find((link) => link !== file && isSameFile(link, file)) ?? file;
 }
