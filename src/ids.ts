@@ -14,3 +14,10 @@ export function createSecret(): string {
 export function createFirstNumber(): number {
   return randomInt(2 ** 47);
 }
+
+const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/** Random digits and letters. 43 of them have 256 bits, 16 have 95. */
+export function createRandomText(length: number): string {
+  return Array.from({ length }, () => base62[randomInt(base62.length)]).join("");
+}
