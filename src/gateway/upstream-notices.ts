@@ -3,7 +3,7 @@ import type { Logger } from "../log.ts";
 import type { ClientConnection } from "../mcp/request.ts";
 import { cut } from "../wire/peer-errors.ts";
 import { proxyNotice } from "../wire/request-envelope.ts";
-import type { Upstream } from "./upstream.ts";
+import { describeRefusal, type Upstream } from "./upstream.ts";
 import { describeUnusable, seesReasons } from "./upstream-down.ts";
 
 interface NoticesOptions {
@@ -20,7 +20,8 @@ interface NoticesOptions {
 /** What is wrong with one upstream. */
 interface Notice {
   readonly upstream: string;
-  readonly state: "down" | "starting" | "unlisted" | "left out";
+  /** `unlisted before`: as an earlier process has found. The reason is known when the upstream is started. */
+  readonly state: "down" | "starting" | "unlisted" | "unlisted before" | "left out";
   /** With the reason, for the local user. */
   readonly text: string;
   /** Without the reason, for other callers. */
@@ -67,7 +68,8 @@ export class UpstreamNotices {
     const look = () => {
       for (const upstream of upstreams) {
         const notice = this.#noticeOn(upstream);
-        if (notice !== undefined && (notice.state !== "starting" || upstream.isSlow)) send(notice);
+        const isEarly = notice?.state === "unlisted before" || (notice?.state === "starting" && !upstream.isSlow);
+        if (notice !== undefined && !isEarly) send(notice);
       }
     };
     // The connection is still being made.
@@ -86,8 +88,9 @@ export class UpstreamNotices {
       return { upstream: name, state: "down", text: trouble, withoutReason: describeUnusable(name) };
     if (delay !== undefined) return { upstream: name, state: "starting", text: delay, withoutReason: delay };
     if (refusal === undefined || this.#options.isVerbatim) return undefined;
-    const { sentence, reason } = refusal;
-    return { upstream: name, state: "unlisted", text: `${sentence}: ${reason}.`, withoutReason: `${sentence}.` };
+    const withoutReason = `${refusal.sentence}.`;
+    const state = refusal.reason === undefined ? "unlisted before" : "unlisted";
+    return { upstream: name, state, text: describeRefusal(refusal), withoutReason };
   }
 
   get #leftOut(): readonly Notice[] {

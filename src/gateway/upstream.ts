@@ -83,8 +83,8 @@ export class Upstream {
   #isClosed = false;
   /** Why it cannot be used, as far as that is known. */
   trouble: string | undefined;
-  /** The lists that the connection which was opened last was refused, each with the reason. */
-  #refusedLists: ReadonlyMap<ListedName, string> = new Map();
+  /** The lists that the connection which was opened last was refused, each with the reason; undefined before the first. */
+  #refusedLists: ReadonlyMap<ListedName, string> | undefined;
 
   constructor(options: UpstreamOptions) {
     this.#options = options;
@@ -123,7 +123,14 @@ export class Upstream {
   }
 
   /** Says which of its lists it does not give; undefined where it gives all, as far as that is known. */
-  get refusal(): { readonly sentence: string; readonly reason: string } | undefined {
+  get refusal(): { readonly sentence: string; readonly reason?: string } | undefined {
+    if (this.#refusedLists === undefined) {
+      // An earlier process has asked it.
+      const isUnread = this.memory.latest?.lists.unread?.includes("tools") === true;
+      return isUnread
+        ? { sentence: `The upstream ${this.name} did not list its tools when it was last asked` }
+        : undefined;
+    }
     const names = [...this.#refusedLists.keys()];
     if (names.length === 0) return undefined;
     const reasons = [...new Set(this.#refusedLists.values())].map((reason) => reason.replace(/\.$/, ""));
@@ -134,8 +141,8 @@ export class Upstream {
   /** Why none of its tools can be listed, or none but those known from before. */
   get toolTrouble(): string | undefined {
     const { trouble, refusal } = this;
-    if (trouble !== undefined || refusal === undefined || !this.#refusedLists.has("tools")) return trouble;
-    return `${refusal.sentence}: ${refusal.reason}.`;
+    if (trouble !== undefined || refusal === undefined || this.#refusedLists?.has("tools") === false) return trouble;
+    return describeRefusal(refusal);
   }
 
   /** True after five seconds without an answer. */
@@ -198,7 +205,7 @@ export class Upstream {
   restart(why?: ConnectionError): void {
     for (const connection of this.#connections) connection.close(why);
     this.trouble = undefined;
-    this.#refusedLists = new Map();
+    this.#refusedLists = undefined;
   }
 
   close(): void {
@@ -302,6 +309,11 @@ export class Upstream {
       if (this.#connections.size > 0) this.#lookLater();
     });
   }
+}
+
+/** What `Upstream.refusal` says, with its reason where that is known. */
+export function describeRefusal({ sentence, reason }: NonNullable<Upstream["refusal"]>): string {
+  return reason === undefined ? `${sentence}.` : `${sentence}: ${reason}.`;
 }
 
 /** Of several, a line says which. */

@@ -128,12 +128,27 @@ describe("an upstream that answers initialize and cannot list", () => {
     await waitFor(async () => (await discovered())?.instructions === undefined);
   });
 
+  test("is named from the first session of a later process on", async () => {
+    const home = temporaryFolder();
+    const { upstream } = open();
+    const config = { bundled: false, upstreams: { locked: upstream, good: scriptedUpstream() } };
+    await (await serveGateway({ config, home })).connect();
+    const later = await serveGateway({ config, home });
+    const { initialized } = await later.connect();
+    expect(initialized.instructions).toBe("The upstream locked did not list its tools when it was last asked.");
+    const named = async () => (await later.connect()).initialized.instructions;
+    await waitFor(async () => (await named()) === notice);
+  });
+
   test("is named on stderr of the proxy, by `meanwhile tools` and by `meanwhile upstreams`", async () => {
     const { upstream } = open();
     const upstreams = { locked: upstream, good: scriptedUpstream() };
     const daemons = new DaemonHomeHere({ config: { bundled: false, upstreams } });
     const { proxy } = await daemons.connect({ words: [] });
     await waitFor(() => proxy.stderr().includes(`! ${notice}\n`));
+    await daemons.run(["upstreams", "restart", "locked"]);
+    const again = await daemons.connect({ words: [] });
+    await waitFor(() => again.proxy.stderr() === `! ${notice}\n`);
     expect((await daemons.run(["upstreams"])).stdout).toContain(`✗ ${notice}\n`);
     const listed = await daemons.run(["tools"]);
     expect([listed.code, listed.stderr]).toEqual([1, expect.stringContaining(`✗ ${notice}\n`)]);
