@@ -7,6 +7,7 @@ import type { Logger } from "../../src/log.ts";
 import { runCli, startCli } from "../helpers/cli.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { httpAddress } from "../helpers/meanwhile.ts";
+import { type RawHeaders, RawSocket, toRequest } from "../helpers/raw-socket.ts";
 import { openServer } from "../helpers/server.ts";
 
 const ping = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "who_am_i" } });
@@ -266,6 +267,49 @@ describe("a server as users start it asks every caller for the token", () => {
     }
     expect(server.runs()).toBe(0);
     expect(server.log()).not.toContain(server.token());
+  });
+
+  const withoutType = { headers: { "content-type": undefined } };
+  test.for<[string, number, Parameters<typeof send>[1]]>([
+    ["another path", 404, { method: "GET", path: "/nowhere" }],
+    ["a session that does not exist", 404, { headers: { "mcp-session-id": "11111111-1111-4111-8111-111111111111" } }],
+    ["another method", 405, { method: "PUT" }],
+    ["a client that takes no JSON", 406, { headers: { accept: "text/html" }, body: initialize }],
+    ["a body of more than 4 MiB", 413, { body: " ".repeat(5 * 1024 * 1024) }],
+    ["a body without a type", 415, withoutType],
+    ["a body without a type at another path", 415, { ...withoutType, path: "/nowhere" }],
+    ["a body of another type", 415, { headers: { "content-type": "text/plain" } }],
+    ["a compressed body", 415, { headers: { "content-encoding": "gzip" } }],
+    ["a body in another charset", 415, { headers: { "content-type": "application/json; charset=utf-16" } }],
+    ["a body that is not JSON", 400, { body: "{" }],
+    ["a batch", 400, { body: `[${ping}]` }],
+    ["an unknown revision", 400, { headers: { "mcp-protocol-version": "1999-01-01" } }],
+  ])("returns 401 and nothing else for %s, which gets %i with the token", async ([_what, status, sent]) => {
+    const server = await guarded();
+    const own = { authorization: `Bearer ${server.token()}` };
+    expect(await send(server.url, { ...sent, headers: { ...sent.headers, ...own } })).toMatchObject({ status });
+    const refused = await send(server.url, sent);
+    expect([refused.status, refused.text]).toEqual([401, (await send(server.url, {})).text]);
+    expect(server.runs()).toBe(0);
+  });
+
+  test.for<[string, number, string, RawHeaders]>([
+    ["another Host", 403, "POST /mcp", { host: "evil.example" }],
+    ["two Host headers", 400, "POST /mcp", { host: ["localhost", "localhost"] }],
+    ["a page of another origin", 403, "POST /mcp", { origin: "https://evil.example" }],
+    ["a target of another host", 403, "POST http://evil.example/mcp", {}],
+    ["a target that is no path", 400, "OPTIONS *", {}],
+    ["an expectation that Node does not know", 417, "POST /mcp", { expect: "nothing" }],
+    ["a head of more than 16 KiB", 431, "POST /mcp", { "x-long": "x".repeat(20_000) }],
+    ["/healthz", 200, "GET /healthz", {}],
+    ["/healthz with a body of another type", 415, "POST /healthz", { "content-type": "text/plain" }],
+  ])("answers %s before it asks for the token, by %i", async ([_what, status, first, headers]) => {
+    const server = await guarded();
+    const body = first.startsWith("POST") ? ping : "";
+    const all = { host: "localhost", ...plain, "content-length": String(body.length), connection: "close", ...headers };
+    const socket = (await RawSocket.open(server.url)).send(toRequest(`${first} HTTP/1.1`, all, body));
+    expect(await socket.closed()).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(server.runs()).toBe(0);
   });
 
   test("the scheme may be written in small letters", async () => {

@@ -66,7 +66,7 @@ function hostOf(publicUrl: string): string {
 
 /** A web page must not reach us through its reader's browser: not by its own origin, not by a rebound name. */
 export function refuseStrangers(request: DoorRequest, names: OwnNames): void {
-  const { host, method } = request;
+  const { host } = request;
   const { hostRule, originRule } = names;
   if (host === undefined || host === "") throw new HttpRefusal(403, `${hostRule}: Missing Host header`);
   if (request.isRepeated("host")) throw new HttpRefusal(400, "There is more than one Host header; send one.");
@@ -80,6 +80,11 @@ export function refuseStrangers(request: DoorRequest, names: OwnNames): void {
       throw new HttpRefusal(403, `${originRule}: Invalid Origin header: ${origin}`);
     if (!names.has(from)) throw new HttpRefusal(403, `${originRule}: Invalid Origin: ${from}`);
   }
+}
+
+/** Throws a 415 refusal for a body of another type than JSON: a form on a web page can send those without being asked. */
+export function refuseOtherTypes(request: DoorRequest): void {
+  const { method } = request;
   const hasBody = method !== "GET" && method !== "HEAD" && method !== "DELETE" && method !== "OPTIONS";
   if (hasBody && !isJson(request.header("content-type")))
     throw new HttpRefusal(415, "Content-Type must be application/json.");

@@ -7,7 +7,7 @@ import { isOutOfDescriptors, outOfDescriptors, RuntimeError, UsageError } from "
 import type { Logger } from "../../log.ts";
 import type { Serving } from "../../mcp/serving.ts";
 import { typedSocket } from "../../system/typed-socket.ts";
-import { credentialsOf, machineNames, pathOf, refuseStrangers, toHttpRefusal } from "./admission.ts";
+import { credentialsOf, machineNames, pathOf, refuseOtherTypes, refuseStrangers, toHttpRefusal } from "./admission.ts";
 import { type BodyListener, readBody } from "./body.ts";
 import { NodeRequest } from "./door-request.ts";
 import { Endpoint, writeJson } from "./endpoint.ts";
@@ -180,8 +180,12 @@ class OwnDoor {
       );
     const path = pathOf(request.original);
     const route = this.#routes.get(path);
-    if (route !== undefined) return void route(response);
+    if (route !== undefined) {
+      refuseOtherTypes(request);
+      return void route(response);
+    }
     const answer = (authentication: Authentication) => {
+      refuseOtherTypes(request);
       if (path !== "/mcp") throw new HttpRefusal(404, "There is nothing here; MCP is at /mcp.");
       const readWhole = (listener: BodyListener) => readBody(request.original, listener);
       this.#endpoint.answer({ request, response, authentication, exchange, readBody: readWhole });

@@ -5,7 +5,7 @@ import type { Caller } from "../../command/caller.ts";
 import { RpcCode } from "../../errors.ts";
 import type { Logger } from "../../log.ts";
 import type { Serving } from "../../mcp/serving.ts";
-import { type OwnNames, publicNames, refuseStrangers } from "./admission.ts";
+import { type OwnNames, publicNames, refuseOtherTypes, refuseStrangers } from "./admission.ts";
 import { type BodyListener, readNodeBody, readWebBody, takeBody } from "./body.ts";
 import { type DoorRequest, NodeRequest, WebRequest } from "./door-request.ts";
 import type { DoorResponse } from "./door-response.ts";
@@ -130,6 +130,7 @@ class Mount implements HttpMount {
 
   #answer(arrived: Arrived, exchange: HttpExchange, caller: Caller): void {
     this.#refuseWhenClosed();
+    refuseOtherTypes(arrived.request);
     this.#endpoint.answer({ ...arrived, authentication: { caller }, exchange });
   }
 

@@ -109,6 +109,13 @@ describe.each(waysIn)("by %s", (way) => {
     });
   });
 
+  test("returns 401 to an unknown caller for a body of another type, and 415 to a known one", async () => {
+    const reached = await reach(await openMounted({ identify: who }), way);
+    const type = { "content-type": "text/plain" };
+    expect(await ask(reached, type)).toMatchObject({ status: 401 });
+    expect(await ask(reached, { ...type, who: "ada" })).toMatchObject({ status: 415 });
+  });
+
   test.each<[string, Identify]>([
     [
       "throws",
