@@ -1,4 +1,4 @@
-import { existsSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
@@ -105,6 +105,35 @@ describe("serve --http --socket", () => {
     expect(existsSync(file)).toBe(false);
   });
 
+  test("of two servers that start at one path at once one serves, the other exits with 70 and one sentence", async () => {
+    const file = path.join(temporaryFolder(), "s.sock");
+    const words = ["--no-bundled", "serve", "--http", "--socket", file];
+    const runs = [startCli(words), startCli(words)];
+    const code = await Promise.race(runs.map(({ exited }) => exited));
+    expect(code).toBe(70);
+    const [refused, serving] = runs[0]?.stderr().includes("✗") ? runs : runs.toReversed();
+    expect(refused?.stderr()).toBe(`✗ ${file} is in use; choose another path with --socket.\n`);
+    await serving?.says(/Ctrl-C stops it\./);
+    expect(await post(file, {})).toMatchObject({ status: 401 });
+    serving?.signal("SIGTERM");
+    expect(await serving?.exited).toBe(0);
+  });
+
+  test("a path where no socket of this user alone can be is refused with one sentence", async () => {
+    const folder = temporaryFolder();
+    writeFileSync(path.join(folder, "file"), "mine");
+    const refusals = [
+      [path.join(folder, "file"), "exists and is not a socket; choose another path"],
+      [path.join(folder, "none", "s"), `cannot be made: there is no folder ${folder}/none; create it first`],
+      [path.join(folder, "x".repeat(100)), "is too long: the system takes up to 100 bytes; choose a shorter path"],
+    ];
+    for (const [file = "", why] of refusals)
+      expect(await runCli(["serve", "--http", "--socket", file])).toMatchObject({
+        ...{ code: 2, stdout: "" },
+        stderr: `✗ --socket ${file} ${why}.\n`,
+      });
+  });
+
   test.each([
     [["serve", "--socket", "s.sock"], "--socket is for --http."],
     [["serve", "--http", "--socket", ""], "--socket is empty; give the path of the socket file."],
@@ -119,6 +148,14 @@ describe("serve --http --socket", () => {
   ])("%j is refused with one sentence", async (words, sentence) => {
     expect(await runCli(words)).toMatchObject({ code: 2, stdout: "", stderr: `✗ ${sentence}\n` });
   });
+});
+
+test("docs/commands.md says that a port or socket in use ends with 70, and a path that cannot be used with 2", () => {
+  const page = readFileSync(path.resolve(import.meta.dirname, "../../../docs/commands.md"), "utf8");
+  const { usage = "", environment = "" } =
+    /Exit codes: .*? 2 (?<usage>.*?); 70 (?<environment>.*?); 124/.exec(page)?.groups ?? {};
+  expect(environment).toContain("the port or socket of `serve --http` is in use");
+  expect(usage).toContain("a path or port that cannot be used");
 });
 
 describe("a port in use", () => {
