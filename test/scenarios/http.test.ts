@@ -312,6 +312,20 @@ describe("a server as users start it asks every caller for the token", () => {
     expect(server.runs()).toBe(0);
   });
 
+  test("a client that waits before it sends its body is asked for it only with the token", async () => {
+    const server = await guarded();
+    const ask = async (more: RawHeaders) => {
+      const headers = { host: "localhost", ...plain, "content-length": String(ping.length), expect: "100-continue" };
+      return (await RawSocket.open(server.url)).send(toRequest("POST /mcp HTTP/1.1", { ...headers, ...more }));
+    };
+    expect(await (await ask({})).answer()).toMatchObject({ status: 401 });
+    const socket = await ask({ authorization: `Bearer ${server.token()}`, "content-type": "text/plain" });
+    expect(await socket.answer()).toMatchObject({ status: 415 });
+    const known = await ask({ authorization: `Bearer ${server.token()}` });
+    expect(await known.answer()).toMatchObject({ status: 100 });
+    expect(await known.send(ping).answer()).toMatchObject({ status: 200 });
+  });
+
   test("the scheme may be written in small letters", async () => {
     const server = await open({ allowAnonymous: false });
     for (const scheme of ["bearer", "BEARER", "Bearer  "])

@@ -51,6 +51,8 @@ export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
     );
   const door = new OwnDoor(options);
   const server = createServer(patience, (request, response) => door.handle(request, response));
+  // With a listener Node does not ask for the body by itself, which it would do before the token is checked.
+  server.on("checkContinue", (request, response) => door.handle(request, response, () => response.writeContinue()));
   server.on("connection", (socket) => door.connected(socket));
   const own = socket === undefined ? undefined : typedSocket(socket);
   try {
@@ -117,6 +119,13 @@ function listen(server: NodeServer, { host, port }: HttpOptions): Promise<void> 
 
 const tellMs = 60_000;
 
+interface Received {
+  readonly request: NodeRequest;
+  readonly response: ServerResponse;
+  readonly exchange: HttpExchange;
+  readonly askForBody: () => void;
+}
+
 /** The routes of an HTTP server: /mcp and /healthz. */
 class OwnDoor {
   readonly #endpoint: Endpoint;
@@ -160,18 +169,18 @@ class OwnDoor {
     await this.#endpoint.close();
   }
 
-  /** Answers a request. Never throws: errors become answers. */
-  handle(incoming: IncomingMessage, response: ServerResponse): void {
+  /** Answers a request. Calls `askForBody` before it reads the body. Never throws: errors become answers. */
+  handle(incoming: IncomingMessage, response: ServerResponse, askForBody = () => {}): void {
     const exchange = this.#endpoint.createExchange(response);
     if (!this.#endpoint.connections.begin(incoming, exchange)) return;
     try {
-      this.#route(new NodeRequest(incoming), response, exchange);
+      this.#route({ request: new NodeRequest(incoming), response, exchange, askForBody });
     } catch (error) {
       this.#endpoint.refuse(response, error);
     }
   }
 
-  #route(request: NodeRequest, response: ServerResponse, exchange: HttpExchange): void {
+  #route({ request, response, exchange, askForBody }: Received): void {
     refuseStrangers(request, machineNames);
     if (this.#crowded.has(request.socket))
       throw new HttpRefusal(
@@ -187,7 +196,10 @@ class OwnDoor {
     const answer = (authentication: Authentication) => {
       refuseOtherTypes(request);
       if (path !== "/mcp") throw new HttpRefusal(404, "There is nothing here; MCP is at /mcp.");
-      const readWhole = (listener: BodyListener) => readBody(request.original, listener);
+      const readWhole = (listener: BodyListener) => {
+        askForBody();
+        readBody(request.original, listener);
+      };
       this.#endpoint.answer({ request, response, authentication, exchange, readBody: readWhole });
     };
     // Before any other answer: a caller without a credential learns nothing about the server.
