@@ -18,7 +18,7 @@ function project() {
   const words = ["--no-bundled", "--commands", path.join(folder, "commands")];
   const home = path.join(folder, "home");
   const expected = (door: string, name?: string) => ({
-    caller: { kind: "local" },
+    caller: { kind: "local", id: "local", scopes: [], groups: [] },
     origin: { door, ...(name !== undefined && { folder: path.join(folder, name) }) },
   });
   return { folder, words, home, expected };

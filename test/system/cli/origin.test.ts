@@ -16,7 +16,7 @@ test("a command in a process of its own gets the same caller and origin: behind 
   const cwd = path.join(folder, "one");
   const words = ["--no-bundled", "--commands", path.join(folder, "commands")];
   const expected = (door: string) => ({
-    caller: { kind: "local" },
+    caller: { kind: "local", id: "local", scopes: [], groups: [] },
     origin: { door, folder: cwd },
     pid: expect.any(Number),
   });
