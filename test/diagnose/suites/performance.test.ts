@@ -12,7 +12,7 @@ import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
 import { passTimeQuickly } from "../../helpers/quick-time.ts";
 import { askAll, breaksOf, checkOf, findingsIn, outcomesIn } from "../../helpers/suite.ts";
 
-passTimeQuickly();
+passTimeQuickly(5);
 
 let good: Fixture;
 let facts: Facts;
