@@ -52,6 +52,10 @@ export const verbs = {
     summary: "print the token that makes an HTTP caller the local user",
     load: () => import("./verbs/token.ts"),
   },
+  keys: {
+    summary: "API keys for callers over HTTP: keys add|list|rotate|revoke",
+    load: () => import("./verbs/keys.ts"),
+  },
   completion: {
     summary: "print what makes your shell complete all this: completion bash|zsh|fish",
     load: () => import("./verbs/completion.ts"),

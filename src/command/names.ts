@@ -7,7 +7,7 @@ const wordPattern = /^[A-Za-z][A-Za-z0-9_-]*$/;
 
 /** Words that are ours: a domain of that name could never be reached. */
 export const reservedDomains: ReadonlySet<string> = new Set(
-  "serve call tasks tools stats hosts diagnose compare setup daemon token completion init new wrap upstreams worker store help task".split(
+  "serve call tasks tools stats hosts diagnose compare setup daemon token completion init new wrap upstreams worker store keys help task".split(
     " ",
   ),
 );

@@ -30,6 +30,7 @@ const typed: Record<VerbName, readonly string[]> = {
   upstreams: ["upstreams"],
   store: ["store", "check"],
   token: ["token"],
+  keys: ["keys", "list"],
   completion: ["completion", "bash"],
 };
 

@@ -168,6 +168,13 @@ const lines: Readonly<Record<keyof typeof verbs, readonly (readonly string[])[]>
     ["store", "copy", "--from", "tasks.db"],
   ],
   token: [["token"]],
+  keys: [
+    ["keys"],
+    ["keys", "list", "--json"],
+    ["keys", "add", "ci"],
+    ["keys", "rotate", "ci"],
+    ["keys", "revoke", "ci"],
+  ],
   completion: [["completion", "bash"]],
 };
 

@@ -62,7 +62,7 @@ const table: Record<string, readonly string[] | "*"> = {
   "cli/remote": [...cliRoom, "cli/own", "client", "wire"],
   "cli/daemons": [...cliRoom, "cli/own", "cli/remote", "daemon", "daemon/front.ts", "gateway"],
   "cli/diagnose": [...cliRoom, "cli/own", "cli/remote", "diagnose", "client", "runtime"],
-  "cli/store": [...cliRoom, "store", "queue", "runtime", "ids.ts"],
+  "cli/store": [...cliRoom, "auth", "store", "queue", "runtime", "ids.ts"],
   "cli/setup": [...cliRoom, "setup", "screen"],
   "cli/init": [...cliRoom, "cli/remote", "embed", "ids.ts"],
   "cli/entries": [
@@ -71,6 +71,7 @@ const table: Record<string, readonly string[] | "*"> = {
   ],
   "cli/verbs": [
     ...cliRoom,
+    "auth",
     ...["own", "remote", "daemons", "diagnose", "setup", "store", "init", "entries"].map((room) => `cli/${room}`),
     "daemon/front.ts",
     "diagnose",

@@ -34,6 +34,8 @@ export interface CompletionFacts {
   findTasks(flags: ProjectFlags, statuses: readonly TaskStatus[] | undefined): Promise<readonly Suggestion[]>;
   /** The names of upstreams: of the config, and of those that are wrapped now. */
   findUpstreams(flags: ProjectFlags): Promise<readonly string[]>;
+  /** The names of the project's API keys. */
+  findKeys(flags: ProjectFlags): Promise<readonly string[]>;
   /** What a command does, where somebody can read it and it is not long in coming. */
   summaryOf(flags: ProjectFlags, found: FoundCommand): Promise<string | undefined>;
 }
@@ -49,6 +51,7 @@ export async function completeLine(line: LineWords, project: CompletionFacts): P
   const known: KnownValues = {
     findTasks: (statuses) => project.findTasks(flags, statuses),
     findUpstreams: () => project.findUpstreams(flags),
+    findKeys: () => project.findKeys(flags),
     complete: project.complete,
     tools: toOwnTools(flags, project),
   };

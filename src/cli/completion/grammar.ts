@@ -20,6 +20,8 @@ export interface KnownValues {
   /** Tasks with these statuses, or all; newest first. */
   findTasks(statuses: readonly TaskStatus[] | undefined): Promise<readonly Suggestion[]>;
   findUpstreams(): Promise<readonly string[]>;
+  /** The names of the project's API keys. */
+  findKeys(): Promise<readonly string[]>;
   /** Asks the completion engine for the values of one argument. */
   complete(command: DescribedCommand, request: ArgumentRequest): Promise<readonly Suggestion[]>;
   readonly tools: OwnTools;

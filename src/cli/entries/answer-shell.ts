@@ -10,7 +10,7 @@ import type { ProjectFlags } from "../../project/project.ts";
 import { findForTerminal, findServed, findUpstreamTools } from "../../project/project-commands.ts";
 import { StoredCatalog } from "../../project/stored-catalog.ts";
 import { readSettings, type Settings } from "../../settings/settings.ts";
-import { storeExists } from "../../store/open.ts";
+import { type Store, storeExists } from "../../store/open.ts";
 import type { TaskStatus } from "../../task/task.ts";
 import { type CompletionFacts, completeLine } from "../completion/complete-line.ts";
 import type { Completed } from "../completion/grammar.ts";
@@ -135,6 +135,7 @@ function toProject(
       return [...new Set([...Object.keys(upstreams), ...wrapped])];
     },
     findTasks: async (flags, statuses) => await findTasks(open(flags).settings, statuses),
+    findKeys: async (flags) => await findKeys(open(flags).settings),
   };
 }
 
@@ -143,14 +144,11 @@ async function findTasks(
   settings: Settings,
   statuses: readonly TaskStatus[] | undefined,
 ): Promise<readonly Suggestion[]> {
-  if (!(await storeExists(settings.store))) return [];
-  const [{ callerKey }, { localUserIn }, { openNodeStore }] = await Promise.all([
+  const [{ callerKey }, { localUserIn }] = await Promise.all([
     import("../../command/caller.ts"),
     import("../../runtime/home-id.ts"),
-    import("../../runtime/open-node-store.ts"),
   ]);
-  const store = await openNodeStore(settings, {});
-  try {
+  return await inStore(settings, async (store) => {
     const { tasks } = await store.list(
       { caller: callerKey(localUserIn(settings)) },
       { limit: maxTasks, ...(statuses !== undefined && { statuses }) },
@@ -166,6 +164,22 @@ async function findTasks(
       signal: new AbortController().signal,
     });
     return found.map((item) => (typeof item === "string" ? { value: item } : item));
+  });
+}
+
+async function findKeys(settings: Settings): Promise<readonly string[]> {
+  return await inStore(settings, async ({ shared }) =>
+    (await shared.keys.list(settings.project)).keys.map(({ name }) => name),
+  );
+}
+
+/** Reads from the store; nothing where there is none. */
+async function inStore<T>(settings: Settings, read: (store: Store) => Promise<readonly T[]>): Promise<readonly T[]> {
+  if (!(await storeExists(settings.store))) return [];
+  const { openNodeStore } = await import("../../runtime/open-node-store.ts");
+  const store = await openNodeStore(settings, {});
+  try {
+    return await read(store);
   } finally {
     await store.close();
   }
