@@ -11,6 +11,7 @@ import { discover, type FoundCommand } from "./discover.ts";
 import { forgetModules, importsOutside } from "./load.ts";
 import { loadEntry } from "./load-entry.ts";
 import { withPrefix } from "./names.ts";
+import { noteLoading } from "./running.ts";
 import type { CommandSource } from "./source.ts";
 import { watchFolders } from "./watch.ts";
 
@@ -177,7 +178,8 @@ class FolderSource implements CommandSource {
     const file = this.#files.get(toolName);
     if (file === undefined) return;
     this.#times.set(file.found.file, timeOf(file.found.file));
-    const item = await loadEntry(file.found, this.#options.loadLimitMs);
+    const noteEnd = noteLoading(toolName);
+    const item = await loadEntry(file.found, this.#options.loadLimitMs).finally(noteEnd);
     if (isTransient(item) && this.#loaded.has(toolName)) return;
     const loaded = "command" in item ? withAliases(item, this.#options.toolPrefix) : item;
     this.#loaded.set(toolName, { ...loaded, isBundled: file.pending.isBundled === true });

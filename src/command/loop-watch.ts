@@ -103,13 +103,13 @@ function explain(own: Watch, run: LiveRun, ms: number): void {
 /**
  * Logs which commands blocked the event loop, or changed what all commands share; ends when the returned function is
  * called. A block that made an answer too late for its host is a warning. A block is a run's own only if no other run
- * may have caused it; otherwise the log names all that ran. `onCommands` gets the names of the commands that run: when
- * the event loop is blocked, the last names are those that block it.
+ * may have caused it; otherwise the log names all that ran. `onCommands` gets the names of the commands that run or
+ * whose files are loaded: when the event loop is blocked, the last names are those that block it.
  */
 export function watchLoop(
   clock: Clock,
   log: Logger,
-  onCommands?: (names: readonly string[]) => void,
+  onCommands?: Parameters<typeof listenForCommands>[0],
   idleMs = loopIdleMs,
 ): () => void {
   const stopListening = onCommands === undefined ? undefined : listenForCommands(onCommands);

@@ -49,7 +49,11 @@ export function takeBlocks(): readonly Block[] {
 
 /** Those that run, or have begun since the last look. */
 const begunNames = new Set<string>();
-let onBegun: ((names: readonly string[]) => void) | undefined;
+/** Commands whose files are being loaded, the first ones first. */
+const loadingNames = new Set<string>();
+type CommandsListener = (running: readonly string[], loading: readonly string[]) => void;
+let onBegun: CommandsListener | undefined;
+const tellBegun = () => onBegun?.([...begunNames], [...loadingNames]);
 
 /** The commands that have run in this process since this was last asked. */
 export function commandsSinceLastLook(): string[] {
@@ -58,15 +62,15 @@ export function commandsSinceLastLook(): string[] {
   endedNames.clear();
   begunNames.clear();
   for (const name of runningNames) begunNames.add(name);
-  onBegun?.([...begunNames]);
+  tellBegun();
   return [...names];
 }
 
 /**
- * Hears what runs at every look, and before a command begins that did not run: from then on it may keep everybody
- * waiting. Must not throw.
+ * Calls `listener` at every look, and before a command begins that did not run or its file is loaded: from then on it
+ * may block the event loop. The listener must not throw.
  */
-export function listenForCommands(listener: (names: readonly string[]) => void): () => void {
+export function listenForCommands(listener: CommandsListener): () => void {
   onBegun = listener;
   return () => {
     onBegun = undefined;
@@ -76,7 +80,20 @@ export function listenForCommands(listener: (names: readonly string[]) => void):
 export function noteBegun(name: string): void {
   if (onBegun === undefined || begunNames.has(name)) return;
   begunNames.add(name);
-  onBegun([...begunNames]);
+  tellBegun();
+}
+
+/**
+ * Notes that the file of a command is being loaded, until the returned function is called: its top level may block the
+ * event loop.
+ */
+export function noteLoading(name: string): () => void {
+  loadingNames.add(name);
+  tellBegun();
+  return () => {
+    loadingNames.delete(name);
+    if (loadingNames.size === 0) tellBegun();
+  };
 }
 
 /** The run that the current code belongs to, if any. */

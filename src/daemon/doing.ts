@@ -2,20 +2,29 @@ import { closeSync, constants, futimesSync, openSync, readFileSync, rmSync, stat
 import path from "node:path";
 import type { Home } from "../paths.ts";
 
+/** What may block the event loop of a daemon. */
+interface Activity {
+  /** The commands that run. */
+  readonly commands: readonly string[];
+  /** The commands whose files are being loaded, the first ones first. */
+  readonly loading: readonly string[];
+}
+
 /**
  * What a daemon runs, written down while it can: one whose event loop is blocked cannot say so itself. The file's time is
  * when the loop was last seen to turn, or one of these to begin.
  */
-interface Doing {
+interface Doing extends Activity {
   readonly pid: number;
-  readonly commands: readonly string[];
 }
 
 /** A loop that turns says so four times a second. */
 const blockedMs = 2_000;
 const maxNamed = 3;
+/** So many files begin to load at once. */
+const maxLoading = 8;
 /** Always the same, so that nothing of a longer text is left behind a shorter one. */
-const fileBytes = 600;
+const fileBytes = 1_600;
 
 const doingFile = (home: Home, key: string) => path.join(home.runFolder, `${key}.doing`);
 
@@ -36,9 +45,10 @@ export class DoingFile {
   }
 
   /** These run now. Must not throw: it is a courtesy to whoever waits. */
-  write(commands: readonly string[], now: number): void {
-    if (this.#isEmpty && commands.length === 0) return;
-    this.#isEmpty = commands.length === 0;
+  write({ commands, loading }: Activity, now: number): void {
+    const isEmpty = commands.length === 0 && loading.length === 0;
+    if (this.#isEmpty && isEmpty) return;
+    this.#isEmpty = isEmpty;
     try {
       // A link would have us write where somebody else wants it.
       this.#fd ??= openSync(
@@ -46,7 +56,11 @@ export class DoingFile {
         constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW,
         0o600,
       );
-      const named: Doing = { pid: this.#pid, commands: commands.slice(0, maxNamed) };
+      const named: Doing = {
+        pid: this.#pid,
+        commands: commands.slice(0, maxNamed),
+        loading: loading.slice(0, maxLoading),
+      };
       const text = JSON.stringify(named).padEnd(fileBytes);
       if (text !== this.#text) writeSync(this.#fd, text, 0);
       this.#text = text;
@@ -65,17 +79,36 @@ export class DoingFile {
   }
 }
 
-/**
- * Says what keeps a silent daemon from answering: "blocked for 12 s, since 10:31:07, while shop_sync ran"; undefined
- * when that is not known.
- */
-export function whatBlocks(home: Home, key: string, pid: number, now: number): string | undefined {
+/** Why a daemon does not answer, and what helps. */
+interface BlockedDaemon {
+  /** "blocked for 12 s, since 10:31:07, while shop_sync ran" */
+  readonly text: string;
+  readonly cure: string;
+}
+
+/** Says what keeps a silent daemon from answering; undefined when that is not known. */
+export function whatBlocks(home: Home, key: string, pid: number, now: number): BlockedDaemon | undefined {
   const file = doingFile(home, key);
-  const { pid: whose, commands = [] } = readDoing(file);
+  const { pid: whose, commands = [], loading = [] } = readDoing(file);
   const at = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? now;
   const ms = now - at;
-  if (whose !== pid || ms < blockedMs || commands.length === 0) return undefined;
-  return `blocked for ${Math.round(ms / 1000)} s, since ${new Date(at).toTimeString().slice(0, 8)}, while ${commands.join(", ")} ran`;
+  const ran = commands.length === 0 ? [] : [`${commands.join(", ")} ran`];
+  const what = [...ran, ...describeLoading(loading)].join(" and ");
+  if (whose !== pid || ms < blockedMs || what === "") return undefined;
+  const since = new Date(at).toTimeString().slice(0, 8);
+  return {
+    text: `blocked for ${Math.round(ms / 1000)} s, since ${since}, while ${what}`,
+    cure: commands.length === 0 ? fileCure : `${isolationCure}${loading.length === 0 ? "" : `; ${fileCure}`}`,
+  };
+}
+
+const isolationCure = 'isolation: "process" prevents that';
+/** The file of an isolated command is loaded in the daemon too. */
+const fileCure = "a loop at the top level of a file?";
+
+function describeLoading(names: readonly string[]): string[] {
+  if (names.length === 0) return [];
+  return [names.length === 1 ? `the file of ${names[0]} was loaded` : `the files of ${names.join(", ")} were loaded`];
 }
 
 /** The folder is this user's alone, so what is there is a daemon's, or nothing. */

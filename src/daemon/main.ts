@@ -62,7 +62,9 @@ function createHost(): DaemonHost {
     },
     watch({ settings: { home, daemon }, log }) {
       const doing = new DoingFile(home, daemon.key, process.pid);
-      const stopWatching = watchLoop(systemClock, log, (names) => doing.write(names, systemClock.now()));
+      const stopWatching = watchLoop(systemClock, log, (commands, loading) =>
+        doing.write({ commands, loading }, systemClock.now()),
+      );
       return () => {
         stopWatching();
         doing.close();

@@ -4,6 +4,7 @@ import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import type { Catalog } from "../../src/command/catalog.ts";
+import { listenForCommands } from "../../src/command/running.ts";
 import { silentLog } from "../../src/log.ts";
 import { runCli } from "../helpers/cli.ts";
 import { FakeClock, pass } from "../helpers/fake-clock.ts";
@@ -270,4 +271,14 @@ describe("a catalog with late loading", () => {
     await waitFor(() => changes > 0);
     expect(catalog.get("c_four")).toBeDefined();
   });
+});
+
+test("the names of commands whose files are being loaded are told before the files run, and when all have", async () => {
+  const told: (readonly string[])[] = [];
+  onTestFinished(listenForCommands((_running, loading) => void told.push(loading)));
+  const catalog = await openCatalogLate(filesOf(three));
+  await catalog.load("a_one");
+  expect(told).toEqual([["a_one"], []]);
+  await catalog.loadAll();
+  expect(told.slice(2)).toEqual([["a_two"], ["a_two", "b_three"], []]);
 });

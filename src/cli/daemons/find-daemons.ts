@@ -38,7 +38,7 @@ export async function findDaemons(home: Home): Promise<readonly FoundDaemon[]> {
     try {
       const reply = await askDaemon(home, key, { meanwhile: "status" });
       if (reply === "silent")
-        found.push({ kind: "silent", key, pid, record, blocked: whatBlocks(home, key, pid, systemClock.now()) });
+        found.push({ kind: "silent", key, pid, record, blocked: whatBlocks(home, key, pid, systemClock.now())?.text });
       else if (reply?.meanwhile === "status") {
         const { meanwhile: _word, ...told } = reply;
         // The socket that a draining daemon had before belongs to the next one.

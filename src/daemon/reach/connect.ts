@@ -86,7 +86,7 @@ function silent({ home, key }: DaemonAddress, known: DaemonRecord | undefined, i
   const pid = isThere ? known?.pid : undefined;
   const who = pid === undefined ? "The daemon" : `Daemon ${pid}`;
   const blocked = pid === undefined ? undefined : whatBlocks(home, key, pid, systemClock.now());
-  const why = blocked === undefined ? "" : `: it was ${blocked} (isolation: "process" prevents that)`;
+  const why = blocked === undefined ? "" : `: it was ${blocked.text} (${blocked.cure})`;
   const cure = isThere ? `\`${thisProgram.name} daemon stop --now\` ends it` : `see ${home.daemonLog}`;
   const what = `${who} did not answer within ${startLimitMs / 1000} s${why}`;
   return new DaemonUnreachable(`${what}; ${cure}, or serve with --in-process.`, {
