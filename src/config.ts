@@ -1,9 +1,11 @@
 import type { McpServer } from "@modelcontextprotocol/server";
+import type { IssuerSettings } from "./auth/issuers.ts";
 import type { HostOverride } from "./host/profiles.ts";
 import type { LogLevel } from "./log.ts";
 import type { Bundled } from "./project/project.ts";
 import type { UpstreamConfig, UpstreamPrefix } from "./project/upstream-config.ts";
 
+export type { IssuerSettings, ScopeGrant } from "./auth/issuers.ts";
 export type { UpstreamConfig, UpstreamOAuth, UpstreamPrefix } from "./project/upstream-config.ts";
 
 /** Called for every MCP server that is made, to add resources, prompts and tools of one's own. */
@@ -37,6 +39,8 @@ export interface UserConfig {
   /** Put in front of every tool name: `wksm` makes wksm_report_build. */
   readonly toolPrefix?: string;
   readonly http?: HttpConfig;
+  /** Who may call the server over HTTP, beside the user of the home. */
+  readonly auth?: AuthConfig;
   /** `false`: commands are tools only, and no prompts. */
   readonly prompts?: boolean;
   readonly logLevel?: LogLevel;
@@ -81,6 +85,15 @@ export interface HttpConfig {
   readonly host?: string;
   /** Lets callers in without a token, as `anonymous`; they have nothing of the bundled commands. Default: false. */
   readonly allowAnonymous?: boolean;
+  /** The URL of the MCP endpoint as clients know it, e.g. https://example.com/mcp. Default: where it listens. */
+  readonly publicUrl?: string;
+  /** Origins whose web pages may call the server, e.g. https://app.example.com. Default: those of this machine. */
+  readonly allowedOrigins?: readonly string[];
+}
+
+export interface AuthConfig {
+  /** Authorization servers whose access tokens are accepted over HTTP. Default: none. */
+  readonly issuers?: readonly IssuerSettings[];
 }
 
 export interface PackConfig {

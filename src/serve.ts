@@ -1,5 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 import { createAuthenticator } from "./auth/authenticate.ts";
+import { describeResource, type ProtectedResource, type ResourceFacts } from "./auth/metadata.ts";
 import { RuntimeError } from "./errors.ts";
 import { createFirstNumber } from "./ids.ts";
 import { Conversation } from "./mcp/conversation.ts";
@@ -98,8 +99,13 @@ function inUseBy({ pid, url, folder }: HttpRecord, place: HttpPlace, cause: unkn
 
 async function openHttp(runtime: Runtime): Promise<HttpDoor> {
   const { settings, serving, clock, log } = runtime;
+  const { issuers } = settings.auth;
   const { serveHttp } = await import("./transport/http/http-door.ts");
-  return await serveHttp({
+  // A server on a socket has no URL but this one, which clients of sockets send as Host.
+  let listensAt = "http://localhost/mcp";
+  const publicUrl = () => settings.http.publicUrl ?? listensAt;
+  const signIn = issuers.length === 0 ? undefined : await import("./auth/access-token.ts");
+  const door = await serveHttp({
     serving,
     host: settings.http.host,
     port: settings.http.port,
@@ -108,9 +114,25 @@ async function openHttp(runtime: Runtime): Promise<HttpDoor> {
       homeToken: runtime.token,
       localUser: runtime.localUser,
       allowAnonymous: settings.http.allowAnonymous,
+      ...(signIn !== undefined && { verifiers: [signIn.createTokenVerifier({ issuers, publicUrl, clock, log })] }),
+      issuers: issuers.map(({ issuer }) => issuer),
     }),
+    ...(signIn !== undefined && { resource: createResource({ issuers, publicUrl, name: settings.name }) }),
+    publicUrl: settings.http.publicUrl,
+    allowedOrigins: settings.http.allowedOrigins,
     hasRoom: system.hasDescriptorsLeft,
     clock,
     log,
   });
+  if (door.port !== undefined) listensAt = door.url;
+  return door;
+}
+
+/** Describes the server at the first request, when its URL is known. */
+function createResource(facts: Omit<ResourceFacts, "publicUrl"> & { readonly publicUrl: () => string }) {
+  let resource: ProtectedResource | undefined;
+  return () => {
+    resource ??= describeResource({ ...facts, publicUrl: facts.publicUrl() });
+    return resource;
+  };
 }

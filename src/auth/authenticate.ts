@@ -20,6 +20,8 @@ export interface AuthenticatorOptions {
   readonly allowAnonymous: boolean;
   /** What else is accepted. Default: nothing. */
   readonly verifiers?: readonly TokenVerifier[] | undefined;
+  /** The issuers at which users sign in, for errors. Default: none. */
+  readonly issuers?: readonly string[] | undefined;
 }
 
 /** Identifies the caller. Throws, or rejects with, an AuthenticationError for a request without a valid credential. */
@@ -29,7 +31,8 @@ const unidentified: Authentication = { caller: anonymous };
 
 /** A credential that is wrong, expired or of an unknown kind is an error, never the caller `anonymous`. */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
-  const { homeToken, localUser, allowAnonymous, verifiers = [] } = options;
+  const { homeToken, localUser, allowAnonymous, verifiers = [], issuers = [] } = options;
+  const cure = () => cureFor(issuers);
   const isHomeToken = (token: string) => isSameSecret(token, homeToken());
   return ({ authorization, isRepeated, isInQuery }) => {
     if (isInQuery) throw refusal(`A token in the URL is not taken, because URLs are kept and logged; ${cure()}.`);
@@ -43,7 +46,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     if (token === undefined) throw refusal(`The Authorization header holds no bearer token; ${cure()}.`);
     if (isHomeToken(token)) return { caller: localUser, isStillValid: () => isHomeToken(token) };
     const verifier = verifiers.find((one) => one.accepts(token));
-    if (verifier === undefined) throw refusal(`The bearer token is not this home's; ${cure()}.`);
+    if (verifier === undefined) throw refusal(`${issuers.length === 0 ? notOurs : opaque}; ${cure()}.`);
     return verify(verifier, token);
   };
 }
@@ -69,7 +72,13 @@ function refusal(text: string): AuthenticationError {
   return new AuthenticationError("invalid", text);
 }
 
-const cure = () => `send \`Authorization: Bearer …\` with what \`${thisProgram.name} token\` prints`;
+const notOurs = "The bearer token is not this home's";
+const opaque = "The bearer token is not a JWT, and opaque access tokens are not accepted";
+
+function cureFor(issuers: readonly string[]): string {
+  const signIn = issuers.length === 0 ? "" : `sign in at ${issuers.join(" or ")}, or `;
+  return `${signIn}send \`Authorization: Bearer …\` with what \`${thisProgram.name} token\` prints`;
+}
 
 /** Compares in a time that does not depend on the texts. An empty secret equals nothing. */
 function isSameSecret(given: string, expected: string): boolean {

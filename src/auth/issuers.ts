@@ -41,6 +41,13 @@ export function isSecureUrl(text: string): boolean {
   return url.protocol === "https:" || (url.protocol === "http:" && isLoopback);
 }
 
+/** True for an http or https URL without a password, query and fragment: how clients may know this server. */
+export function isPublicUrl(text: string): boolean {
+  const url = URL.parse(text);
+  if (url === null || url.username !== "" || url.password !== "") return false;
+  return (url.protocol === "https:" || url.protocol === "http:") && !/[?#]/.test(text);
+}
+
 /** True for what may be an issuer identifier (RFC 8414, 2): a URL without a query. */
 export function isIssuerUrl(text: string): boolean {
   return isSecureUrl(text) && !text.includes("?");

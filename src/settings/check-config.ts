@@ -7,6 +7,7 @@ import { RuntimeError } from "../errors.ts";
 import type { HostOverride } from "../host/profiles.ts";
 import { type LogLevel, logLevels } from "../log.ts";
 import { bundledDomains } from "../project/project.ts";
+import { authField, originsField, publicUrlField } from "./auth-fields.ts";
 import { upstreamsField } from "./upstream-fields.ts";
 
 /** A path with the user's home in place of a ~ in front. */
@@ -76,6 +77,8 @@ const httpFields: Record<keyof HttpConfig, Field> = {
   port: { check: isPort, expected: "a whole number from 0 to 65535" },
   host: { check: isText, expected: "text" },
   allowAnonymous: trueOrFalse,
+  publicUrl: publicUrlField,
+  allowedOrigins: originsField,
 };
 
 const hostFields: Record<keyof HostOverride, Field> = {
@@ -132,6 +135,7 @@ const fields: Record<keyof UserConfig, Field> = {
     isOpen: true,
   },
   http: { check: isObject, expected: `{ ${Object.keys(httpFields).join(", ")} }`, fields: httpFields },
+  auth: authField,
   logLevel: {
     check: (value) => logLevels.includes(value as LogLevel),
     expected: `one of ${logLevels.join(", ")}`,

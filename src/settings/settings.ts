@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import path from "node:path";
-import type { PackConfig, ServerHook, UpstreamConfig, UpstreamPrefix, UserConfig } from "../config.ts";
+import type { IssuerSettings, PackConfig, ServerHook, UpstreamConfig, UpstreamPrefix, UserConfig } from "../config.ts";
 import { RuntimeError } from "../errors.ts";
 import type { HostOverride } from "../host/profiles.ts";
 import type { LogLevel } from "../log.ts";
@@ -80,9 +80,14 @@ export interface Settings {
     readonly port: number;
     readonly host: string;
     readonly allowAnonymous: boolean;
+    /** Undefined: where it listens. */
+    readonly publicUrl: string | undefined;
+    /** Beside those of this machine. */
+    readonly allowedOrigins: readonly string[];
     /** The absolute path of a socket file, or the name of a pipe on Windows, in place of host and port. */
     readonly socket?: string;
   };
+  readonly auth: { readonly issuers: readonly IssuerSettings[] };
   readonly logLevel: LogLevel;
   readonly logFiles: number;
   readonly isDebug: boolean;
@@ -151,6 +156,7 @@ export interface Flags {
   readonly host?: string;
   readonly socket?: string;
   readonly allowAnonymous?: boolean;
+  readonly publicUrl?: string;
   readonly worksHere?: boolean;
   readonly concurrency?: number;
   readonly scope?: ProjectScope;
@@ -283,6 +289,7 @@ function toSettings(
     bundled: sources.bundled,
     toolPrefix: wrap === undefined ? (config.toolPrefix ?? "") : "",
     http: toHttp(flags, env, config),
+    auth: { issuers: config.auth?.issuers ?? [] },
     ...configured(config, env),
     serverVersion: config.version ?? version ?? programVersion(),
     upstreams,
@@ -357,6 +364,8 @@ function toHttp(flags: Flags, env: ProcessEnvironment, { http }: UserConfig): Se
     port: flags.port ?? portFrom(env[thisProgram.variable("PORT")]) ?? http?.port ?? 7337,
     host: flags.host ?? http?.host ?? "127.0.0.1",
     allowAnonymous: flags.allowAnonymous ?? http?.allowAnonymous ?? false,
+    publicUrl: flags.publicUrl ?? http?.publicUrl,
+    allowedOrigins: http?.allowedOrigins ?? [],
     ...(flags.socket !== undefined && { socket: flags.socket }),
   };
 }
@@ -381,6 +390,7 @@ function overUsers(user: UserConfig, project: UserConfig): UserConfig {
     ...user,
     ...project,
     http: { ...user.http, ...project.http },
+    auth: { ...user.auth, ...project.auth },
     deferral: { ...user.deferral, ...project.deferral },
     hosts: { ...user.hosts, ...project.hosts },
     limits: { ...user.limits, ...project.limits },

@@ -112,3 +112,13 @@ test("an empty token of the home identifies no caller", async () => {
   expect(await kindOf(() => authenticate(of("Bearer ")))).toBe("invalid");
   expect(await kindOf(() => authenticate(of("Bearer x")))).toBe("invalid");
 });
+
+test("errors name the issuers at which users sign in, and say that opaque tokens are not accepted", () => {
+  const issuers = ["https://one.example", "https://two.example"];
+  const authenticate = createAuthenticator({ homeToken: () => "x", localUser, allowAnonymous: false, issuers });
+  const signIn = "sign in at https://one.example or https://two.example, or send `Authorization: Bearer …`";
+  expect(() => authenticate(of())).toThrow(signIn);
+  expect(() => authenticate(of("Bearer opaque"))).toThrow(
+    `The bearer token is not a JWT, and opaque access tokens are not accepted; ${signIn}`,
+  );
+});

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { metadataPaths, metadataUrl, requestableScopes, resourceMetadata } from "../../src/auth/metadata.ts";
+import { describeResource } from "../../src/auth/metadata.ts";
 
 const wellKnown = "/.well-known/oauth-protected-resource";
 const issuer = "https://id.example.com";
@@ -13,19 +13,21 @@ test.each([
     `https://example.com:8443${wellKnown}/tools/mcp`,
     [wellKnown, `${wellKnown}/mcp`, `${wellKnown}/tools/mcp`],
   ],
-])("of %s is at %s", (publicUrl, url, paths) => {
-  expect(metadataUrl(publicUrl)).toBe(url);
-  expect(metadataPaths(publicUrl)).toEqual(paths);
+])("the metadata of %s is at %s", (publicUrl, metadataUrl, metadataPaths) => {
+  expect(describeResource({ publicUrl, issuers: [{ issuer }], name: "x" })).toMatchObject({
+    metadataUrl,
+    metadataPaths,
+  });
 });
 
-describe("names", () => {
-  const facts = { publicUrl: "https://example.com/mcp/", name: "reports", scopes: ["repo:read"] };
+describe("the metadata names", () => {
+  const facts = { publicUrl: "https://example.com/mcp/", name: "reports" };
 
   test("the resource, its issuers and the scopes that clients ask for", () => {
-    expect(resourceMetadata({ ...facts, issuers: [{ issuer }, { issuer: `${issuer}/two` }] })).toEqual({
+    expect(describeResource({ ...facts, issuers: [{ issuer }, { issuer: `${issuer}/two` }] }).metadata).toEqual({
       resource: "https://example.com/mcp",
       authorization_servers: [issuer, `${issuer}/two`],
-      scopes_supported: ["meanwhile:read", "meanwhile:call", "repo:read"],
+      scopes_supported: ["meanwhile:read", "meanwhile:call"],
       bearer_methods_supported: ["header"],
       resource_name: "reports",
     });
@@ -33,8 +35,9 @@ describe("names", () => {
 
   test("no scope where no issuer can issue it", () => {
     const issuers = [{ issuer, grant: [{ scopes: ["meanwhile:call"] }] }];
-    expect(resourceMetadata({ ...facts, issuers })).not.toHaveProperty("scopes_supported");
-    expect(requestableScopes(issuers)).toEqual([]);
-    expect(requestableScopes([...issuers, { issuer: `${issuer}/two` }])).toEqual(["meanwhile:read", "meanwhile:call"]);
+    expect(describeResource({ ...facts, issuers }).metadata).not.toHaveProperty("scopes_supported");
+    expect(describeResource({ ...facts, issuers }).scopes).toEqual([]);
+    const both = [...issuers, { issuer: `${issuer}/two` }];
+    expect(describeResource({ ...facts, issuers: both }).scopes).toEqual(["meanwhile:read", "meanwhile:call"]);
   });
 });

@@ -182,6 +182,7 @@ describe("flags", () => {
       "--port",
       "--host",
       "--socket",
+      "--public-url",
       "--allow-anonymous",
       "--in-process",
       "--no-work",

@@ -1,7 +1,7 @@
 import http, { type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
-import type { FakeClock } from "./fake-clock.ts";
+import type { Clock } from "../../src/clock.ts";
 import { cleanUp } from "./home.ts";
 
 type Answer = (response: ServerResponse) => void;
@@ -19,12 +19,12 @@ export class TokenIssuer {
   keys: JWK[] = [];
   /** The path of the issuer identifier. */
   path = "";
-  readonly #clock: FakeClock;
+  readonly #clock: Pick<Clock, "now">;
   readonly #server = http.createServer(({ url = "/" }, response) => this.#answer(url, response));
   #key: { readonly privateKey: CryptoKey; readonly alg: string; readonly kid: string } | undefined;
   #port = 0;
 
-  constructor(clock: FakeClock) {
+  constructor(clock: Pick<Clock, "now">) {
     this.#clock = clock;
   }
 
@@ -93,7 +93,7 @@ export function sendJson(response: ServerResponse, value: unknown): void {
   response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(value));
 }
 
-export async function startTokenIssuer(clock: FakeClock): Promise<TokenIssuer> {
+export async function startTokenIssuer(clock: Pick<Clock, "now">): Promise<TokenIssuer> {
   const issuer = new TokenIssuer(clock);
   await issuer.start();
   cleanUp(() => issuer.stop());

@@ -29,7 +29,7 @@ async function open(http: { readonly allowAnonymous: boolean } = { allowAnonymou
   const server = await openServer({
     in: "http",
     commands: { who_am_i: defineCommand({ summary: "Count its runs", run }) },
-    settings: { http: { host: "127.0.0.1", port: 0, ...http } },
+    settings: { http: { host: "127.0.0.1", port: 0, publicUrl: undefined, allowedOrigins: [], ...http } },
     log,
   });
   const { token } = server;

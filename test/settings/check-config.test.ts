@@ -21,6 +21,7 @@ describe("who may change a setting", () => {
     bundled: "person",
     mcp: "person",
     http: "person",
+    auth: "person",
     diagnose: "person",
     pack: "person",
     graceSeconds: "person",
@@ -78,5 +79,86 @@ describe("what is said of an upstream", () => {
     expect(() => checkConfig({ upstreams: { "a b": { command: "x" } } }, "the config")).toThrow(
       '`upstreams` must be upstreams by names of up to 32 letters, digits, - and _, not "a b"',
     );
+  });
+});
+
+describe("what is said of issuers", () => {
+  const issuer = "https://id.example.com/realms/one";
+  const check = (one: unknown) => checkConfig({ auth: { issuers: [one] } }, "the config");
+
+  test("may be all that there is", () => {
+    const claims = { scopesClaim: "scp", groupsClaim: "realm_access.roles", separateClients: true };
+    const keys = { jwksUri: `${issuer}/keys?v=1`, algorithms: ["ES256", "EdDSA"] };
+    const grant = [{ scopes: ["meanwhile:read"] }, { groups: ["ops"], scopes: ["meanwhile:call", "repo:admin"] }];
+    for (const audience of ["api://mcp", ["00000000-guid", "https://example.com/mcp"]])
+      expect(() => check({ issuer, audience, ...keys, ...claims, grant })).not.toThrow();
+    for (const local of ["http://127.0.0.1:8080", "http://localhost:8080/", "http://[::1]:8080/x"])
+      expect(() => check({ issuer: local })).not.toThrow();
+  });
+
+  test.each<[unknown, string]>([
+    [issuer, "`auth.issuers.0` must be an object with `issuer`, the URL of an authorization server"],
+    [{}, "`auth.issuers.0` must be an object with `issuer`"],
+    [{ issuer: undefined }, "`auth.issuers.0` must be an object with `issuer`"],
+    [{ issuer: "http://id.example.com" }, "`auth.issuers.0.issuer` must be an https URL without a query"],
+    [{ issuer: "http://127.0.0.1.example.com" }, "`auth.issuers.0.issuer` must be"],
+    [{ issuer: "http://10.0.0.1" }, "`auth.issuers.0.issuer` must be"],
+    [{ issuer: `${issuer}?a` }, "`auth.issuers.0.issuer` must be"],
+    [{ issuer: `${issuer}#a` }, "`auth.issuers.0.issuer` must be"],
+    [{ issuer: "https://me:secret@id.example.com" }, "`auth.issuers.0.issuer` must be"],
+    [{ issuer, jwksUri: "http://id.example.com/keys" }, "`auth.issuers.0.jwksUri` must be an https URL"],
+    [{ issuer, audience: [] }, "`auth.issuers.0.audience` must be text, or a list of texts that is not empty"],
+    [{ issuer, audience: "" }, "`auth.issuers.0.audience` must be"],
+    [{ issuer, algorithms: ["none"] }, "`auth.issuers.0.algorithms` must be a list of RS256, "],
+    [{ issuer, algorithms: ["HS256"] }, "`auth.issuers.0.algorithms` must be"],
+    [{ issuer, algorithms: [] }, "`auth.issuers.0.algorithms` must be"],
+    [{ issuer, grant: {} }, "`auth.issuers.0.grant` must be a list of { groups, scopes }"],
+    [{ issuer, grant: [{ groups: ["a"] }] }, "`auth.issuers.0.grant.0` must be { groups, scopes }"],
+    [{ issuer, grant: [{ groups: [], scopes: ["a"] }] }, "`auth.issuers.0.grant.0.groups` must be a list of groups"],
+    [{ issuer, grant: [{ scopes: ["a b"] }] }, "`auth.issuers.0.grant.0.scopes` must be a list of scopes"],
+    [{ issuer, scopeClaim: "x" }, "did you mean `auth.issuers.0.scopesClaim`?"],
+  ])("%j is refused", (one, sentence) => {
+    expect(() => check(one)).toThrow(sentence);
+    expect(() => check(one)).not.toThrow("secret");
+  });
+
+  test("names each issuer once", () => {
+    expect(() => checkConfig({ auth: { issuers: [{ issuer }, { issuer }] } }, "the config")).toThrow(
+      `without two entries of one issuer, and has two of "${issuer}"`,
+    );
+  });
+});
+
+describe("what is said of HTTP", () => {
+  test.each(["https://example.com/mcp", "https://example.com", "http://tools.internal:8080/a/mcp/"])(
+    "the public URL may be %s",
+    (publicUrl) => expect(() => checkConfig({ http: { publicUrl } }, "the config")).not.toThrow(),
+  );
+
+  test.each(["example.com/mcp", "/mcp", "ftp://a", "https://a/mcp?x", "https://a/mcp#x", "https://u:p@a/mcp", 7])(
+    "%s is no public URL",
+    (publicUrl) =>
+      expect(() => checkConfig({ http: { publicUrl } }, "the config")).toThrow(
+        "`http.publicUrl` must be the http or https URL that clients know",
+      ),
+  );
+
+  test.each([
+    ["*"],
+    ["null"],
+    ["https://a.example/"],
+    ["https://a.example/x"],
+    ["HTTPS://A.example"],
+    ["a.example"],
+    "x",
+  ])("%j is no list of origins", (...allowedOrigins) =>
+    expect(() =>
+      checkConfig({ http: { allowedOrigins: allowedOrigins[0] === "x" ? "x" : allowedOrigins } }, "the config"),
+    ).toThrow("`http.allowedOrigins` must be a list of origins such as https://app.example.com"),
+  );
+
+  test("origins have a scheme, a host and perhaps a port", () => {
+    const allowedOrigins = ["https://app.example.com", "http://localhost:3000"];
+    expect(() => checkConfig({ http: { allowedOrigins } }, "the config")).not.toThrow();
   });
 });

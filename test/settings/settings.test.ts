@@ -29,7 +29,8 @@ describe("settings", () => {
       name: "meanwhile",
       configFile: undefined,
       toolPrefix: "",
-      http: { port: 7337, host: "127.0.0.1", allowAnonymous: false },
+      http: { port: 7337, host: "127.0.0.1", allowAnonymous: false, publicUrl: undefined, allowedOrigins: [] },
+      auth: { issuers: [] },
       logLevel: "info",
       isDebug: false,
       pack: { roots: [], ...defaultLimits },
@@ -145,7 +146,7 @@ describe("settings", () => {
     ['{ "bundled": [1] }', "vault), not 1"],
     ['{ "http": { "port": "banana" } }', "`http.port` must be a whole number from 0 to 65535"],
     ['{ "http": { "port": 70000 } }', "`http.port` must be a whole number from 0 to 65535"],
-    ['{ "http": [] }', "`http` must be { port, host, allowAnonymous }"],
+    ['{ "http": [] }', "`http` must be { port, host, allowAnonymous, publicUrl, allowedOrigins }"],
     ['{ "http": { "allowAnonymous": "yes" } }', "`http.allowAnonymous` must be true or false"],
     [
       '{ "requireToken": true }',

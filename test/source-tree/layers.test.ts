@@ -66,7 +66,7 @@ const table: Record<string, readonly string[] | "*"> = {
   "cli/setup": [...cliRoom, "setup", "screen"],
   "cli/init": [...cliRoom, "cli/remote", "embed", "ids.ts"],
   "cli/entries": [
-    ...[...cliRoom, "cli/own", "completion", "store", "daemon", "setup", "runtime"],
+    ...[...cliRoom, "auth", "cli/own", "completion", "store", "daemon", "setup", "runtime"],
     ...["serve.ts", "failpoint.ts", "daemon/front.ts", "daemon/waiting-note.ts"],
   ],
   "cli/verbs": [
@@ -81,8 +81,9 @@ const table: Record<string, readonly string[] | "*"> = {
     "serve.ts",
   ],
   project: ["command", "system", "errors.ts", "paths.ts", "log.ts"],
-  "config.ts": ["host", "project", "log.ts"],
+  "config.ts": ["auth", "host", "project", "log.ts"],
   settings: [
+    "auth",
     "command",
     "host",
     "task",

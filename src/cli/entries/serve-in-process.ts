@@ -49,7 +49,7 @@ export async function serveOverHttp(settings: Settings, { terminal, context }: S
   const runtime = await open(settings, context, { openFirst: (log) => openNodeStore(settings, { log }) });
   const door = await serveRuntimeOverHttp(runtime, context.cwd);
   await runtime.tasks.start();
-  const { name, version, home, http } = settings;
+  const { name, version, home, http, auth } = settings;
   const wrapped = settings.isWrap ? Object.keys(settings.upstreams) : undefined;
   const facts = {
     url: http.socket === undefined ? door.url : "http://localhost/mcp",
@@ -61,10 +61,9 @@ export async function serveOverHttp(settings: Settings, { terminal, context }: S
     home: home.folder,
     tokenFile: home.tokenFile,
   };
+  const access = { allowAnonymous: http.allowAnonymous, issuers: auth.issuers.map(({ issuer }) => issuer) };
   const program = context.env.npm_command === undefined ? thisProgram.name : `npx ${thisProgram.packageName}`;
-  terminal.say(
-    httpBanner({ ...facts, program, token: readToken(home), allowAnonymous: http.allowAnonymous }, terminal),
-  );
+  terminal.say(httpBanner({ ...facts, ...access, program, token: readToken(home) }, terminal));
   await stopOf(context);
   terminal.say("Stopping.\n");
   await runtime.close(settings.graceSeconds * 1000);

@@ -1,4 +1,5 @@
 import path from "node:path";
+import { isPublicUrl } from "../../auth/issuers.ts";
 import { Exit, type ExitCode, UsageError } from "../../errors.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import { unsetVariable } from "../../project/variable-references.ts";
@@ -14,6 +15,7 @@ const httpFlags = [
   flag("--socket <path>", "listen on a socket file that only you can use (Windows: a pipe) instead of a port", {
     values: files,
   }),
+  flag("--public-url <url>", "the URL that clients know, e.g. https://example.com/mcp (default: where it listens)"),
   flag("--allow-anonymous", "let HTTP callers in without the home's token; they have no bundled commands"),
 ];
 
@@ -39,6 +41,7 @@ export async function serveWith(project: ProjectFlags, { options, terminal, cont
     return (await proxyStdio(project, context)) as ExitCode;
   }
   const socket = readSocket(options, context);
+  const publicUrl = readPublicUrl(options);
   const unset = project.wrap === undefined ? undefined : unsetVariable(project.wrap.upstreams, context.env);
   if (unset !== undefined) throw new UsageError(unset);
   const settings = await loadSettings({
@@ -49,6 +52,7 @@ export async function serveWith(project: ProjectFlags, { options, terminal, cont
       ...(port !== undefined && { port }),
       ...(options.host !== undefined && { host: options.host as string }),
       ...(socket !== undefined && { socket }),
+      ...(publicUrl !== undefined && { publicUrl }),
       ...(options.allowAnonymous === true && { allowAnonymous: true }),
       ...(options.work === false && { worksHere: false }),
     },
@@ -57,6 +61,14 @@ export async function serveWith(project: ProjectFlags, { options, terminal, cont
   return options.http === true
     ? await serveOverHttp(settings, { terminal, context })
     : await serveOverStdio(settings, context);
+}
+
+function readPublicUrl({ publicUrl }: TypedVerb["options"]): string | undefined {
+  if (typeof publicUrl !== "string") return undefined;
+  if (isPublicUrl(publicUrl)) return publicUrl;
+  throw new UsageError(
+    "--public-url must be the http or https URL that clients know, without a query, e.g. https://example.com/mcp.",
+  );
 }
 
 /** The absolute path of `--socket`; on Windows the name of a pipe as it was typed. */

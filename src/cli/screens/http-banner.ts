@@ -19,6 +19,8 @@ export interface BannerFacts {
   readonly tokenFile: string;
   readonly token: string;
   readonly allowAnonymous: boolean;
+  /** The issuers whose users are accepted. */
+  readonly issuers: readonly string[];
 }
 
 /**
@@ -57,7 +59,9 @@ function toWork({ entries, wrapped }: BannerFacts): string {
   return `serves ${entries.length} command${entries.length === 1 ? "" : "s"}`;
 }
 
-function toDoor({ allowAnonymous, wrapped }: BannerFacts): string {
+function toDoor({ allowAnonymous, wrapped, issuers }: BannerFacts): string {
+  if (issuers.length > 0 && !allowAnonymous)
+    return `Users sign in at ${issuers.join(" or ")}; who sends this header is you:`;
   if (!allowAnonymous) return "Who sends this header is you, and nobody else is let in:";
   if (wrapped !== undefined)
     return `Strangers are let in, to all that ${wrapped.join(", ")} can do; who sends this header is you:`;

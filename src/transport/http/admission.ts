@@ -1,6 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Credentials } from "../../auth/authenticate.ts";
 import { AuthenticationError } from "../../auth/authentication.ts";
+import { challenge } from "../../auth/challenge.ts";
+import type { ProtectedResource } from "../../auth/metadata.ts";
 import type { Logger } from "../../log.ts";
 import type { DoorRequest, NodeRequest } from "./door-request.ts";
 import { HttpRefusal } from "./http-refusal.ts";
@@ -21,32 +23,46 @@ export function credentialsOf(request: NodeRequest): Credentials {
 
 const statuses = { missing: 401, invalid: 401, unavailable: 503 };
 
-/** The HTTP error for what an authenticator has thrown. A cause is logged, and not told to the client. */
-export function toHttpRefusal(error: unknown, log: Logger): HttpRefusal {
+/**
+ * The HTTP error for what an authenticator has thrown, with the challenge of a 401. A cause is logged, and not told to
+ * the client.
+ */
+export function toHttpRefusal(error: unknown, log: Logger, resource?: ProtectedResource): HttpRefusal {
   if (error instanceof HttpRefusal) return error;
   const { kind, message, cause } =
     error instanceof AuthenticationError
       ? error
       : new AuthenticationError("invalid", "The credential could not be checked.", { cause: error });
   if (cause !== undefined) log.warn(`a credential was not accepted: ${message}`, { error: cause });
-  return new HttpRefusal(statuses[kind], message);
+  const status = statuses[kind];
+  if (status !== 401 || resource === undefined) return new HttpRefusal(status, message);
+  const why = kind === "missing" ? {} : { error: "invalid_token" as const, description: message };
+  const header = challenge({ ...why, scope: resource.scopes, metadataUrl: resource.metadataUrl });
+  return new HttpRefusal(status, message, { headers: { "www-authenticate": header } });
 }
 
-/** Whose requests are taken: the names that we have, and how somebody is told who calls us by another. */
+/** The names under which a server accepts requests, and the texts for requests with another name. */
 export interface OwnNames {
   has(name: string): boolean;
+  /** True for the origin of web pages that may call the server though they are of another host. */
+  allowsOrigin?(origin: string): boolean;
   readonly hostRule: string;
   readonly originRule: string;
 }
 
-/** Of a server with a listener of its own. */
-export const machineNames: OwnNames = {
+/** Names of a server with a listener of its own. */
+export function serverNames(publicUrl: string | undefined, allowedOrigins: readonly string[]): OwnNames {
+  const names = publicUrl === undefined ? machineNames : publicNames(publicUrl);
+  return { ...names, allowsOrigin: (origin) => allowedOrigins.includes(origin) };
+}
+
+const machineNames: OwnNames = {
   has: (name) => ownNames.has(name),
   hostRule: "The Host header must name this machine, e.g. localhost",
   originRule: "Requests from other web pages are refused",
 };
 
-/** Of one inside an app, which others may know by another name. */
+/** Names of a server inside an app, which clients may know by another name. */
 export function publicNames(publicUrl: string | undefined): OwnNames {
   const publicName = publicUrl === undefined ? undefined : hostOf(publicUrl);
   return {
@@ -66,19 +82,15 @@ function hostOf(publicUrl: string): string {
 
 /** A web page must not reach us through its reader's browser: not by its own origin, not by a rebound name. */
 export function refuseStrangers(request: DoorRequest, names: OwnNames): void {
-  const { host } = request;
-  const { hostRule, originRule } = names;
-  if (host === undefined || host === "") throw new HttpRefusal(403, `${hostRule}: Missing Host header`);
-  if (request.isRepeated("host")) throw new HttpRefusal(400, "There is more than one Host header; send one.");
-  const name = /[/?#@]/.test(host) ? undefined : nameIn(`http://${host}`);
-  if (name === undefined) throw new HttpRefusal(403, `${hostRule}: Invalid Host header: ${host}`);
-  if (!names.has(name)) throw new HttpRefusal(403, `${hostRule}: Invalid Host: ${name}`);
+  refuseForeignHost(request, names);
+  const { originRule } = names;
   const origin = request.header("origin");
   if (origin !== undefined && origin !== "") {
     const from = nameIn(origin);
     if (from === undefined || from === "")
       throw new HttpRefusal(403, `${originRule}: Invalid Origin header: ${origin}`);
-    if (!names.has(from)) throw new HttpRefusal(403, `${originRule}: Invalid Origin: ${from}`);
+    if (!names.has(from) && names.allowsOrigin?.(origin) !== true)
+      throw new HttpRefusal(403, `${originRule}: Invalid Origin: ${from}`);
   }
 }
 
@@ -88,6 +100,17 @@ export function refuseOtherTypes(request: DoorRequest): void {
   const hasBody = method !== "GET" && method !== "HEAD" && method !== "DELETE" && method !== "OPTIONS";
   if (hasBody && !isJson(request.header("content-type")))
     throw new HttpRefusal(415, "Content-Type must be application/json.");
+}
+
+/** Refuses a request for a name that is not the server's: a web page may have rebound its own name to our address. */
+export function refuseForeignHost(request: DoorRequest, names: OwnNames): void {
+  const { host } = request;
+  const { hostRule } = names;
+  if (host === undefined || host === "") throw new HttpRefusal(403, `${hostRule}: Missing Host header`);
+  if (request.isRepeated("host")) throw new HttpRefusal(400, "There is more than one Host header; send one.");
+  const name = /[/?#@]/.test(host) ? undefined : nameIn(`http://${host}`);
+  if (name === undefined) throw new HttpRefusal(403, `${hostRule}: Invalid Host header: ${host}`);
+  if (!names.has(name)) throw new HttpRefusal(403, `${hostRule}: Invalid Host: ${name}`);
 }
 
 function isJson(type: string | undefined): boolean {
@@ -106,12 +129,12 @@ function nameIn(url: string): string | undefined {
 }
 
 /** A proxy is asked with the whole address: its host counts, as that of a Host header does. */
-export function pathOf({ url = "/" }: IncomingMessage): string {
+export function pathOf({ url = "/" }: IncomingMessage, names: OwnNames): string {
   if (url === "/mcp") return url;
   if (url.startsWith("/")) return url.split("?", 1)[0] as string;
   if (!URL.canParse(url)) throw new HttpRefusal(400, "The target of the request is no path.");
   const { hostname, pathname } = new URL(url);
-  if (!ownNames.has(hostname))
+  if (!names.has(hostname))
     throw new HttpRefusal(403, `The target must name this machine, e.g. localhost: Invalid Host: ${hostname}`);
   return pathname;
 }

@@ -2,13 +2,24 @@ import { createServer, type IncomingMessage, type Server as NodeServer, type Ser
 import type { Socket } from "node:net";
 import type { Credentials } from "../../auth/authenticate.ts";
 import type { Authentication } from "../../auth/authentication.ts";
+import { type ProtectedResource, wellKnownMetadata } from "../../auth/metadata.ts";
 import type { Clock } from "../../clock.ts";
 import { isOutOfDescriptors, outOfDescriptors, RuntimeError, UsageError } from "../../errors.ts";
 import type { Logger } from "../../log.ts";
 import type { Serving } from "../../mcp/serving.ts";
 import { typedSocket } from "../../system/typed-socket.ts";
-import { credentialsOf, machineNames, pathOf, refuseOtherTypes, refuseStrangers, toHttpRefusal } from "./admission.ts";
+import {
+  credentialsOf,
+  type OwnNames,
+  pathOf,
+  refuseForeignHost,
+  refuseOtherTypes,
+  refuseStrangers,
+  serverNames,
+  toHttpRefusal,
+} from "./admission.ts";
 import { type BodyListener, readBody } from "./body.ts";
+import { allowOrigin, answerMetadata, answerPreflight } from "./cross-origin.ts";
 import { NodeRequest } from "./door-request.ts";
 import { Endpoint, writeJson } from "./endpoint.ts";
 import type { HttpExchange } from "./http-exchange.ts";
@@ -24,6 +35,12 @@ export interface HttpOptions {
     credentials: Credentials,
     request: IncomingMessage,
   ) => Authentication | Promise<Authentication>;
+  /** Undefined where no issuer is configured. Called when the server listens. */
+  readonly resource?: (() => ProtectedResource) | undefined;
+  /** The URL that clients know. Its host may be in Host and Origin headers. Default: names of this machine alone. */
+  readonly publicUrl?: string | undefined;
+  /** Origins of other hosts whose web pages may call the server. Default: none. */
+  readonly allowedOrigins?: readonly string[];
   /** False when one more connection would leave too few file descriptors for the work itself. */
   readonly hasRoom?: () => boolean;
   readonly clock: Clock;
@@ -126,10 +143,11 @@ interface Received {
   readonly askForBody: () => void;
 }
 
-/** The routes of an HTTP server: /mcp and /healthz. */
+/** The routes of an HTTP server: /mcp, /healthz and the metadata of a server with issuers. */
 class OwnDoor {
   readonly #endpoint: Endpoint;
   readonly #options: HttpOptions;
+  readonly #names: OwnNames;
   /** Connections that were accepted while too few file descriptors were left. Their requests get 503. */
   readonly #crowded = new WeakSet<Socket>();
   /** The handlers of paths other than /mcp. They need no credential. */
@@ -141,6 +159,7 @@ class OwnDoor {
   constructor(options: HttpOptions) {
     this.#options = options;
     this.#endpoint = new Endpoint(options);
+    this.#names = serverNames(options.publicUrl, options.allowedOrigins ?? []);
   }
 
   /** Called for each accepted connection. */
@@ -181,13 +200,16 @@ class OwnDoor {
   }
 
   #route({ request, response, exchange, askForBody }: Received): void {
-    refuseStrangers(request, machineNames);
-    if (this.#crowded.has(request.socket))
-      throw new HttpRefusal(
-        503,
-        "The server has no file descriptors left for another connection; come back in a moment, or have their number raised (ulimit -n).",
-      );
-    const path = pathOf(request.original);
+    refuseForeignHost(request, this.#names);
+    this.#refuseWhenCrowded(request.socket);
+    const path = pathOf(request.original, this.#names);
+    const resource = this.#options.resource?.();
+    const isMetadata = resource?.metadataPaths.includes(path) === true;
+    if (isMetadata) return void answerMetadata(request, response, resource.metadata);
+    // Also without a credential: a client that gets 401 for this path does not look any further.
+    if (path.startsWith(wellKnownMetadata)) throw new HttpRefusal(404, "This server has no such metadata.");
+    refuseStrangers(request, this.#names);
+    if (allowOrigin(request, response, this.#names) && answerPreflight(request, response)) return;
     const route = this.#routes.get(path);
     if (route !== undefined) {
       refuseOtherTypes(request);
@@ -203,17 +225,28 @@ class OwnDoor {
       this.#endpoint.answer({ request, response, authentication, exchange, readBody: readWhole });
     };
     // Before any other answer: a caller without a credential learns nothing about the server.
-    const authentication = this.#authenticate(request);
+    const authentication = this.#authenticate(request, resource);
     if (authentication instanceof Promise)
       authentication.then(answer).catch((error: unknown) => this.#endpoint.refuse(response, error));
     else answer(authentication);
   }
 
+  #refuseWhenCrowded(socket: Socket): void {
+    if (this.#crowded.has(socket))
+      throw new HttpRefusal(
+        503,
+        "The server has no file descriptors left for another connection; come back in a moment, or have their number raised (ulimit -n).",
+      );
+  }
+
   /** Throws, or rejects with, an HttpRefusal for a request without a valid credential. */
-  #authenticate(request: NodeRequest): Authentication | Promise<Authentication> {
+  #authenticate(
+    request: NodeRequest,
+    resource: ProtectedResource | undefined,
+  ): Authentication | Promise<Authentication> {
     const { authenticate, log } = this.#options;
     const refuse = (error: unknown): never => {
-      throw toHttpRefusal(error, log);
+      throw toHttpRefusal(error, log, resource);
     };
     try {
       const found = authenticate(credentialsOf(request), request.original);

@@ -5,7 +5,7 @@ import { openTerminalHere } from "../../helpers/terminal.ts";
 
 const facts = {
   ...{ url: "http://127.0.0.1:7337/mcp", name: "files", version: "1.0.0", home: "/h", program: "meanwhile" },
-  ...{ tokenFile: "/h/token", token: "t", allowAnonymous: false },
+  ...{ tokenFile: "/h/token", token: "t", allowAnonymous: false, issuers: [] },
 };
 const entry = (toolName: string) => ({
   ...{ toolName, path: [toolName], file: "" },
@@ -26,4 +26,10 @@ test("what is wrapped is named, also before it is known, and who lets strangers 
   expect(said).toContain("stands in front of files, git at http://127.0.0.1:7337/mcp");
   expect(said).toContain("Strangers are let in, to all that files, git can do;");
   expect(said).not.toContain("A first command");
+});
+
+test("names the issuers at which users sign in", () => {
+  expect(banner({ issuers: ["https://one.example", "https://two.example"] })).toContain(
+    "Users sign in at https://one.example or https://two.example; who sends this header is you:",
+  );
 });

@@ -136,6 +136,11 @@ describe("serve --http --socket", () => {
 
   test.each([
     [["serve", "--socket", "s.sock"], "--socket is for --http."],
+    [["serve", "--public-url", "https://example.com/mcp"], "--public-url is for --http."],
+    [
+      ["serve", "--http", "--public-url", "example.com/mcp"],
+      "--public-url must be the http or https URL that clients know, without a query, e.g. https://example.com/mcp.",
+    ],
     [["serve", "--http", "--socket", ""], "--socket is empty; give the path of the socket file."],
     [
       ["serve", "--http", "--socket", "s", "--port", "0"],

@@ -1,0 +1,96 @@
+import {
+  type IssuerSettings,
+  isIssuerUrl,
+  isPublicUrl,
+  isSecureUrl,
+  type ScopeGrant,
+  signatureAlgorithms,
+} from "../auth/issuers.ts";
+import type { AuthConfig } from "../config.ts";
+import type { Field } from "./check-config.ts";
+
+/** What a config may say about callers over HTTP. */
+
+const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
+const isObject = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const isFilledList = (value: unknown, check: (one: unknown) => boolean) =>
+  Array.isArray(value) && value.length > 0 && value.every(check);
+const isScope = (value: unknown) => isText(value) && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(value);
+
+const claim: Field = { check: isText, expected: "the name of a claim" };
+
+const grantFields: Record<keyof ScopeGrant, Field> = {
+  groups: { check: (value) => isFilledList(value, isText), expected: "a list of groups that is not empty" },
+  scopes: { check: (value) => isFilledList(value, isScope), expected: "a list of scopes that is not empty" },
+};
+
+const issuerFields: Record<keyof IssuerSettings, Field> = {
+  issuer: {
+    check: (value) => isText(value) && isIssuerUrl(value),
+    expected: "an https URL without a query, exactly as in the `iss` claim of its tokens (http only for this machine)",
+  },
+  audience: {
+    check: (value) => isText(value) || isFilledList(value, isText),
+    expected: "text, or a list of texts that is not empty",
+  },
+  jwksUri: {
+    check: (value) => isText(value) && isSecureUrl(value),
+    expected: "an https URL (http only for this machine)",
+  },
+  algorithms: {
+    check: (value) => isFilledList(value, (one) => signatureAlgorithms.includes(one as string)),
+    expected: `a list of ${signatureAlgorithms.join(", ")}`,
+  },
+  scopesClaim: claim,
+  groupsClaim: claim,
+  separateClients: { check: (value) => typeof value === "boolean", expected: "true or false" },
+  grant: {
+    check: Array.isArray,
+    expected: "a list of { groups, scopes }",
+    each: {
+      check: (value) => isObject(value) && "scopes" in value && value.scopes !== undefined,
+      expected: "{ groups, scopes }, where `groups` may be left out",
+      fields: grantFields,
+    },
+  },
+};
+
+const authFields: Record<keyof AuthConfig, Field> = {
+  issuers: {
+    check: (value) => Array.isArray(value) && repeatedIssuer(value) === undefined,
+    expected: (value) =>
+      Array.isArray(value)
+        ? `a list without two entries of one issuer, and has two of ${JSON.stringify(repeatedIssuer(value))}`
+        : "a list of { issuer, audience, … }",
+    each: {
+      check: (value) => isObject(value) && "issuer" in value && value.issuer !== undefined,
+      expected: "an object with `issuer`, the URL of an authorization server",
+      fields: issuerFields,
+    },
+  },
+};
+
+function repeatedIssuer(issuers: readonly unknown[]): unknown {
+  const names = issuers.map((one) => (isObject(one) && "issuer" in one ? one.issuer : undefined));
+  return names.find((name, at) => name !== undefined && names.indexOf(name) !== at);
+}
+
+export const authField: Field = {
+  check: isObject,
+  expected: `{ ${Object.keys(authFields).join(", ")} }`,
+  fields: authFields,
+};
+
+/** A request with an origin that is written in another way, e.g. with a slash, would not match. */
+const isOrigin = (value: unknown) => isText(value) && isPublicUrl(value) && URL.parse(value)?.origin === value;
+
+export const publicUrlField: Field = {
+  check: (value) => isText(value) && isPublicUrl(value),
+  expected: "the http or https URL that clients know, without a query, e.g. https://example.com/mcp",
+};
+
+export const originsField: Field = {
+  check: (value) => Array.isArray(value) && value.every(isOrigin),
+  expected: "a list of origins such as https://app.example.com, without a path and without *",
+};
