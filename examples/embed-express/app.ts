@@ -36,8 +36,8 @@ const mcp = createServer({
   commands: [list, build],
   store: process.env.STORE ?? "./data/tasks.db",
   identify({ headers }) {
-    const subject = users.get(headers.authorization ?? "");
-    return subject === undefined ? undefined : { kind: "app", id: subject };
+    const id = users.get(headers.authorization ?? "");
+    return id === undefined ? undefined : { kind: "app", id };
   },
 });
 
