@@ -1,5 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 import { createAuthenticator } from "./auth/authenticate.ts";
+import { createKeyVerifier } from "./auth/key-verifier.ts";
 import { describeResource, type ProtectedResource, type ResourceFacts } from "./auth/metadata.ts";
 import { RuntimeError } from "./errors.ts";
 import { createFirstNumber } from "./ids.ts";
@@ -105,6 +106,11 @@ async function openHttp(runtime: Runtime): Promise<HttpDoor> {
   let listensAt = "http://localhost/mcp";
   const publicUrl = () => settings.http.publicUrl ?? listensAt;
   const signIn = issuers.length === 0 ? undefined : await import("./auth/access-token.ts");
+  const openKeys = async () => (await runtime.tasks.shared()).keys;
+  const verifiers = [
+    createKeyVerifier({ openKeys, project: settings.project, clock, log }),
+    ...(signIn === undefined ? [] : [signIn.createTokenVerifier({ issuers, publicUrl, clock, log })]),
+  ];
   const door = await serveHttp({
     serving,
     host: settings.http.host,
@@ -114,7 +120,7 @@ async function openHttp(runtime: Runtime): Promise<HttpDoor> {
       homeToken: runtime.token,
       localUser: runtime.localUser,
       allowAnonymous: settings.http.allowAnonymous,
-      ...(signIn !== undefined && { verifiers: [signIn.createTokenVerifier({ issuers, publicUrl, clock, log })] }),
+      verifiers,
       issuers: issuers.map(({ issuer }) => issuer),
     }),
     ...(signIn !== undefined && { resource: createResource({ issuers, publicUrl, name: settings.name }) }),
