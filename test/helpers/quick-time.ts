@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, vi } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import { watchLoop } from "../../src/command/loop-watch.ts";
 import { silentLog } from "../../src/log.ts";
+import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { passRealMillisecond, realWorkEnds } from "./real-work.ts";
 
 const limitMs = 120_000;
@@ -20,10 +21,12 @@ const idleResources = new Set(["PipeWrap", "TCPServerWrap", "Timeout", "Immediat
 export function passTimeQuickly(timesFaster = 10): void {
   let isOver = false;
   let passing: Promise<void> | undefined;
+  let endKeeping = () => {};
   /** What was open in how many steps of the present test. */
   const open = new Map<string, number>();
   beforeAll(() => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance", "Date"] });
+    endKeeping = keepSqliteLeases();
     passing = pass();
   });
   beforeEach(() => {
@@ -42,6 +45,7 @@ export function passTimeQuickly(timesFaster = 10): void {
   afterAll(async () => {
     isOver = true;
     await passing;
+    endKeeping();
     vi.useRealTimers();
     // A worker or server that a test left behind may still watch the event loop, by the clock of this file: to the next
     // file all its calls would seem to have waited for minutes. The newest watch takes the place of the others.
@@ -60,4 +64,20 @@ export function passTimeQuickly(timesFaster = 10): void {
       vi.advanceTimersByTime(timesFaster);
     }
   }
+}
+
+/**
+ * Has no lease in SQLite expire until the returned function is called: a thread renews them by the system's clock, so
+ * that on quick time those of running tasks would expire after three real seconds.
+ */
+function keepSqliteLeases(): () => void {
+  const { interrupt } = SqliteStore.prototype;
+  const spy = vi.spyOn(SqliteStore.prototype, "interrupt").mockImplementation(async function (
+    this: SqliteStore,
+    worker,
+    expiredBefore,
+  ) {
+    return worker === undefined ? [] : await interrupt.call(this, worker, expiredBefore);
+  });
+  return () => spy.mockRestore();
 }
