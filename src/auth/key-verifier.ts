@@ -8,8 +8,10 @@ import { RecentKeys, type RecentKeysOptions, type RecentList } from "./recent-ke
 
 /** A list of keys that is older is read again. */
 const freshMs = 2_000;
-/** For a key that is not in the list, it is read again from this age on: unknown keys cost one read a second at most. */
-const freshForUnknownMs = 1_000;
+/** A key that is not in the list is looked for in a newer one: unknown keys cost one read in this time at most. */
+const unknownMs = 1_000;
+/** More unknown keys than this are refused at once, by the list that is there. */
+const maxUnknown = 100;
 const hourMs = 3_600_000;
 
 type ParsedKey = NonNullable<ReturnType<typeof parseApiKey>>;
@@ -19,6 +21,8 @@ export function createKeyVerifier(options: RecentKeysOptions): TokenVerifier {
   const { clock } = options;
   const recent = new RecentKeys(options);
   const noteUse = createUseNotes(options);
+  /** The number of requests with an unknown key that wait for a newer list. */
+  let unknown = 0;
 
   const toAuthentication = (parsed: ParsedKey, list: RecentList): Authentication | undefined => {
     const key = list.byId.get(parsed.id);
@@ -35,13 +39,19 @@ export function createKeyVerifier(options: RecentKeysOptions): TokenVerifier {
     };
   };
 
+  const verifyBy = async (parsed: ParsedKey, reading: Promise<RecentList | undefined>): Promise<Authentication> => {
+    const found = toAuthentication(parsed, listOrThrow(await reading));
+    if (found === undefined) throw invalidKey();
+    return found;
+  };
+
   const isStillValid = (parsed: ParsedKey): boolean | Promise<boolean> => {
     const isIn = ({ byId, now }: RecentList) => {
       const key = byId.get(parsed.id);
       return key !== undefined && validUntil(key, parsed.hash, now) !== undefined;
     };
     const list = recent.youngerThan(freshMs);
-    return list === undefined ? refreshed(recent).then(isIn) : isIn(list);
+    return list === undefined ? recent.refresh().then((latest) => isIn(listOrThrow(latest))) : isIn(list);
   };
 
   return {
@@ -50,23 +60,20 @@ export function createKeyVerifier(options: RecentKeysOptions): TokenVerifier {
       const parsed = parseApiKey(token);
       if (parsed === undefined) throw invalidKey();
       const list = recent.youngerThan(freshMs);
-      const found = list === undefined ? undefined : toAuthentication(parsed, list);
+      if (list === undefined) return verifyBy(parsed, recent.refresh());
+      const found = toAuthentication(parsed, list);
       if (found !== undefined) return found;
-      if (recent.youngerThan(freshForUnknownMs) !== undefined) throw invalidKey();
-      return refreshed(recent).then((latest) => {
-        const verified = toAuthentication(parsed, latest);
-        if (verified === undefined) throw invalidKey();
-        return verified;
-      });
+      if (unknown >= maxUnknown) throw invalidKey();
+      // It may have been added, or rotated, a moment ago.
+      unknown += 1;
+      return verifyBy(parsed, recent.readAnew(unknownMs)).finally(() => (unknown -= 1));
     },
   };
 }
 
-async function refreshed(recent: RecentKeys): Promise<RecentList> {
-  const list = await recent.refresh();
-  if (list === undefined)
-    throw new AuthenticationError("unavailable", "The API key cannot be checked at the moment; try again in a second.");
-  return list;
+function listOrThrow(list: RecentList | undefined): RecentList {
+  if (list !== undefined) return list;
+  throw new AuthenticationError("unavailable", "The API key cannot be checked at the moment; try again in a second.");
 }
 
 /** The same for a key that is unknown, expired or revoked, and for a text that is no key. */

@@ -1,4 +1,4 @@
-import { type Clock, within } from "../clock.ts";
+import { type Clock, sleep, within } from "../clock.ts";
 import { isStoreError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { KeyStore, StoredKey } from "./key-store.ts";
@@ -54,6 +54,19 @@ export class RecentKeys {
       if (leftMs > 0) await within(clock, leftMs, this.#read.done);
     }
     return this.youngerThan(maxAgeMs);
+  }
+
+  /**
+   * A list that was read after this call, so that it has a key that was added just before. Waits until the present list
+   * is as old as `gapMs`: any number of calls costs one read in that time. Undefined as for `refresh`.
+   */
+  async readAnew(gapMs: number): Promise<RecentList | undefined> {
+    const { clock } = this.#options;
+    const askedAt = clock.monotonic();
+    const readyAt = (this.#list?.startedAt ?? Number.NEGATIVE_INFINITY) + gapMs;
+    if (readyAt > askedAt) await sleep(clock, readyAt - askedAt);
+    const isNewer = this.#list !== undefined && this.#list.startedAt > askedAt;
+    return isNewer ? this.youngerThan(maxAgeMs) : await this.refresh();
   }
 
   /** Never rejects. */
