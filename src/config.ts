@@ -1,10 +1,12 @@
 import type { McpServer } from "@modelcontextprotocol/server";
+import type { AccessRule } from "./auth/access.ts";
 import type { IssuerSettings } from "./auth/issuers.ts";
 import type { HostOverride } from "./host/profiles.ts";
 import type { LogLevel } from "./log.ts";
 import type { Bundled } from "./project/project.ts";
 import type { UpstreamConfig, UpstreamPrefix } from "./project/upstream-config.ts";
 
+export type { AccessRule } from "./auth/access.ts";
 export type { IssuerSettings, ScopeGrant } from "./auth/issuers.ts";
 export type { UpstreamConfig, UpstreamOAuth, UpstreamPrefix } from "./project/upstream-config.ts";
 
@@ -39,7 +41,7 @@ export interface UserConfig {
   /** Put in front of every tool name: `wksm` makes wksm_report_build. */
   readonly toolPrefix?: string;
   readonly http?: HttpConfig;
-  /** Who may call the server over HTTP, beside the user of the home. */
+  /** Who may call the server over HTTP, beside the user of the home, and what. */
   readonly auth?: AuthConfig;
   /** `false`: commands are tools only, and no prompts. */
   readonly prompts?: boolean;
@@ -94,6 +96,13 @@ export interface HttpConfig {
 export interface AuthConfig {
   /** Authorization servers whose access tokens are accepted over HTTP. Default: none. */
   readonly issuers?: readonly IssuerSettings[];
+  /** What single tools need. Of several rules that match a tool, the one with the most specific pattern counts. */
+  readonly access?: readonly AccessRule[];
+  /**
+   * `false`: a user is listed only the tools that they may call. Default: also those that their issuer could grant the
+   * missing scopes for.
+   */
+  readonly listUngranted?: boolean;
 }
 
 export interface PackConfig {

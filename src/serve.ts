@@ -38,7 +38,7 @@ export async function serveStreams(runtime: RuntimeCore, streams: Streams): Prom
   const isAskedAgain = (method: string) => streams.isFront === true && method === "tasks/result";
   const lines = new LineTransport({ ...streams, isProxied: streams.isFront === true, isAskedAgain, clock, log });
   const conversation = new Conversation(serving.served, {
-    caller: runtime.localUser,
+    authentication: { caller: runtime.localUser },
     door: "stdio",
     way: lines,
     hostName: streams.host,

@@ -38,7 +38,8 @@ export type ListedCommand = Pick<
   | "taskSupport"
   | "long"
   | "foreign"
->;
+> &
+  Partial<Pick<Command, "scopes">>;
 
 /** A command as lists show it. Its file may not be loaded. */
 export interface ListedEntry
@@ -122,41 +123,6 @@ export function mergeSources(sources: readonly CommandSource[], { log }: { reado
     for (const source of sources) source.close();
     throw error;
   }
-}
-
-/** The catalog as callers see it whom nobody knows: what is bundled is not there, by no name and in no list. */
-export function withoutBundled(catalog: Catalog): Catalog {
-  let seen: { revision: number; entries: readonly CatalogEntry[] } | undefined;
-  const unlessBundled = <T extends { readonly isBundled?: boolean }>(item: T | undefined) =>
-    item?.isBundled === true ? undefined : item;
-  return {
-    get entries() {
-      if (seen?.revision !== catalog.revision)
-        seen = { revision: catalog.revision, entries: catalog.entries.filter((entry) => entry.isBundled !== true) };
-      return seen.entries;
-    },
-    get problems() {
-      return catalog.problems.filter((problem) => problem.isBundled !== true);
-    },
-    get pending() {
-      return catalog.pending.filter((command) => command.isBundled !== true);
-    },
-    get revision() {
-      return catalog.revision;
-    },
-    get whenLoaded() {
-      return catalog.whenLoaded;
-    },
-    load: (toolName) => catalog.load(toolName),
-    loadAll: () => catalog.loadAll(),
-    async listed() {
-      return (await catalog.listed()).filter((entry) => entry.isBundled !== true);
-    },
-    get: (toolName) => unlessBundled(catalog.get(toolName)),
-    problemOf: (toolName) => unlessBundled(catalog.problemOf(toolName)),
-    onChange: (listener) => catalog.onChange(listener),
-    close: () => catalog.close(),
-  };
 }
 
 /** A command of a source: loaded, broken or pending. */
@@ -367,7 +333,11 @@ function toText(entries: readonly ListedEntry[]): string {
 /** The fields that lists show, in a stable order. */
 export function listedOf(command: ListedCommand): ListedCommand {
   const { summary, description, inputSchema, outputSchema, envelope, effects, idempotent, taskSupport, long } = command;
-  return { summary, description, inputSchema, outputSchema, envelope, effects, idempotent, taskSupport, long };
+  const { scopes = [] } = command;
+  return {
+    ...{ summary, description, inputSchema, outputSchema, envelope, effects, idempotent, taskSupport, long },
+    ...(scopes.length > 0 && { scopes }),
+  };
 }
 
 function toClaims(source: CommandSource): Claim[] {

@@ -113,6 +113,10 @@ export interface CommandDefinition<I extends Schema, O extends Schema> {
   readonly complete?: { readonly [argument in ArgumentPath<InferInput<I>>]?: Completer };
   /** Other names the tool answers to, unlisted: after a rename, what people have written down goes on working. */
   readonly aliases?: readonly (string | AliasDefinition<InferInput<I>>)[];
+  /**
+   * What a caller over HTTP needs beside the right to call: all of these scopes. The user of this machine needs none.
+   */
+  readonly scopes?: readonly string[];
   /** Optional arguments that are typed without their names, in this order, behind those that are required. */
   readonly positional?: readonly (keyof InferInput<I> & string)[];
   /** Arguments worth showing in `--help`, as typed after the command's name. */
@@ -154,6 +158,7 @@ export interface Command {
   readonly references: boolean;
   readonly complete: Readonly<Record<string, Completer | undefined>>;
   readonly aliases: readonly Alias[];
+  readonly scopes: readonly string[];
   readonly positional: readonly string[];
   readonly examples: readonly string[];
   readonly summarize: ((output: never) => string) | undefined;
@@ -207,6 +212,7 @@ export function defineCommand<I extends Schema = Schema<Record<string, never>>, 
     references: definition.references ?? false,
     complete: (definition.complete as Command["complete"] | undefined) ?? {},
     aliases: readAliases(definition.aliases ?? [], inputSchema),
+    scopes: definition.scopes ?? [],
     positional: definition.positional ?? [],
     examples: definition.examples ?? [],
     summarize: definition.summarize as Command["summarize"],
@@ -250,6 +256,11 @@ const isWords = (value: unknown) =>
   typeof value === "string" && /^[A-Za-z][A-Za-z0-9_-]*( [A-Za-z][A-Za-z0-9_-]*)*$/.test(value.trim());
 
 const isTexts = (value: unknown) => Array.isArray(value) && value.every((item) => typeof item === "string");
+
+/** A scope as OAuth has it: printable ASCII without spaces, quotes and backslashes. */
+export const isScope = (value: unknown) => typeof value === "string" && /^[\x21\x23-\x5B\x5D-\x7E]{1,200}$/.test(value);
+
+const isScopes = (value: unknown) => Array.isArray(value) && value.every(isScope);
 
 const isCompleters = (value: unknown) =>
   typeof value === "object" && value !== null && Object.values(value).every(isFunction);
@@ -309,6 +320,7 @@ const fields: Record<string, { check: (value: unknown) => boolean; expected: str
     check: Array.isArray,
     expected: "a list of tool names, or of { name, arguments: { their_name: our_name } }",
   },
+  scopes: { check: isScopes, expected: 'a list of scopes without spaces, e.g. ["reports:write"]' },
   positional: { check: isTexts, expected: "a list of arguments' names" },
   examples: { check: isTexts, expected: "a list of texts" },
   summarize: { check: isFunction, expected: "a function (output) => text" },

@@ -2,7 +2,7 @@ import { callerIn, type ForCaller } from "../auth/app-caller.ts";
 import { toTimestamp } from "../clock.ts";
 import { ownArguments } from "../command/aliases.ts";
 import { callerKey, detailsOf } from "../command/caller.ts";
-import type { CatalogEntry } from "../command/catalog.ts";
+import type { Catalog, CatalogEntry } from "../command/catalog.ts";
 import type { Answer, Origin, Question } from "../command/context.ts";
 import { closest } from "../command/suggest.ts";
 import { CommandError, messageOf, ProtocolError, RequestError, RpcCode } from "../errors.ts";
@@ -47,12 +47,15 @@ export async function callHere(
   called: { readonly name: string; readonly input: unknown },
   options: ServerCallOptions,
 ): Promise<CallResult> {
-  const { catalog, clock } = core;
+  const { clock, serving } = core;
   options.signal?.throwIfAborted();
+  const authentication = { caller: callerIn(core, options.caller) };
+  await serving.served.gate.authorize(authentication, "tools/call", { name: called.name });
+  const catalog = serving.catalogFor(authentication);
   const entry = catalog.get(called.name);
   if (entry === undefined) {
     const problem = catalog.problemOf(called.name);
-    if (problem === undefined) throw unknownTool(core, called.name);
+    if (problem === undefined) throw unknownTool(catalog, called.name);
     return asCallResult(errorResult(`${called.name} could not be loaded from ${problem.file}: ${problem.text}`, clock));
   }
   try {
@@ -65,7 +68,7 @@ export async function callHere(
   }
 }
 
-function unknownTool({ catalog }: RuntimeCore, name: unknown): Error {
+function unknownTool(catalog: Catalog, name: unknown): Error {
   const guess = closest(
     String(name),
     catalog.entries.map(({ toolName }) => toolName),

@@ -35,6 +35,7 @@ export function toHomelessSettings(options: CheckedOptions, identity: ServerIden
     questionSeconds,
     limits,
     prompts,
+    auth: { access: options.auth?.access ?? [], listUngranted: false },
     folder: isStoreFile(store) ? path.dirname(store) : cwd,
     config: {
       name: identity.name,

@@ -58,7 +58,7 @@ export class OpenServer {
     const { serving, log } = this.core;
     const way = new TransportWay(transport, log);
     const conversation = new Conversation(serving.served, {
-      caller: callerIn(this.core, caller),
+      authentication: { caller: callerIn(this.core, caller) },
       door: "stdio",
       way,
       firstId: createFirstNumber(),

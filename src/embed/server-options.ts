@@ -6,7 +6,7 @@ import { commandsOf } from "../command/code-source.ts";
 import type { Command } from "../command/command.ts";
 import type { CommandSource } from "../command/source.ts";
 import { closest } from "../command/suggest.ts";
-import type { UserConfig } from "../config.ts";
+import type { AuthConfig, UserConfig } from "../config.ts";
 import { byStore, isQueue } from "../queue/open-dispatcher.ts";
 import { checkConfig } from "../settings/check-config.ts";
 import { isAcrossMachines, isPostgresUrl, isStoreFile, memoryStore } from "../store/open.ts";
@@ -59,6 +59,11 @@ export interface SharedOptions extends Pick<UserConfig, SharedSetting> {
    * is asked, and all callers are strangers to each other.
    */
   readonly identify?: (request: AppRequest) => AppCaller | undefined | Promise<AppCaller | undefined>;
+  /**
+   * What single tools need from the callers that `identify` names, beside the scopes of the commands. Of several rules
+   * that match a tool, the one with the most specific pattern counts.
+   */
+  readonly auth?: Pick<AuthConfig, "access">;
   /** The address that clients know, behind a proxy: its host may stand in Host and Origin. */
   readonly publicUrl?: string;
   /** Gets each line of the log, as JSON. Default: stderr. What is not said by `logLevel` is logged from "warn" on. */
@@ -117,6 +122,11 @@ const sharedFields: Record<Exclude<keyof SharedOptions, SharedSetting>, OwnField
     expected: `a whole number of milliseconds from 1 to ${maxTtlMs}`,
   },
   identify: { check: isFunction, expected: "a function (request) => caller, or undefined for one who may not come in" },
+  auth: {
+    check: (value) =>
+      typeof value === "object" && value !== null && Object.keys(value).every((name) => name === "access"),
+    expected: '{ access: [{ tools: "report_*", scopes: ["reports"] }] }',
+  },
   publicUrl: { check: isAddress, expected: "an address that begins with http:// or https://" },
   log: { check: isFunction, expected: "a function (line) => void" },
 };
@@ -187,7 +197,8 @@ export function checkOptions(
     if (!check(value))
       throw new TypeError(`${who}: \`${name}\` must be ${expected}${value === undefined ? ", and it is missing" : ""}`);
   }
-  checkConfig(Object.fromEntries(sharedSettings.map((name) => [name, given[name]])), who);
+  const shared = Object.fromEntries(sharedSettings.map((name) => [name, given[name]]));
+  checkConfig({ ...shared, auth: given.auth }, who);
   if (given.project === undefined && isAcrossMachines(String(given.store ?? memoryStore)))
     throw new TypeError(
       `${who}: \`project\` is missing, and a PostgreSQL store needs it: servers and workers with the same \`project\` share their tasks; set it to a name such as "reports"`,

@@ -67,10 +67,14 @@ export interface ServerProgress {
   listProgress(options?: ForCaller): Promise<readonly TokenProgress[]>;
 }
 
+/** Returns what a caller's tasks are stored under; throws an InsufficientScope for a caller without the right. */
 const keyIn =
   (core: RuntimeCore) =>
-  ({ caller }: ForCaller = {}) =>
-    callerKey(callerIn(core, caller));
+  (method: string, { caller: named }: ForCaller = {}) => {
+    const caller = callerIn(core, named);
+    void core.serving.served.gate.authorize({ caller }, method, {});
+    return callerKey(caller);
+  };
 
 /** The view on an open server. */
 export function createServerTasks(core: RuntimeCore): ServerTasks {
@@ -78,11 +82,11 @@ export function createServerTasks(core: RuntimeCore): ServerTasks {
   const keyOf = keyIn(core);
   return {
     async get(taskId, options) {
-      const task = await find(await openEngine(), keyOf(options), taskId);
+      const task = await find(await openEngine(), keyOf("tasks/get", options), taskId);
       return task && toServerTask(task, core);
     },
     async list({ statuses, limit, cursor, ...options } = {}) {
-      const page = await (await openEngine()).list(keyOf(options), {
+      const page = await (await openEngine()).list(keyOf("tasks/list", options), {
         ...(statuses !== undefined && { statuses }),
         ...(limit !== undefined && { limit }),
         ...(cursor !== undefined && { cursor }),
@@ -90,16 +94,16 @@ export function createServerTasks(core: RuntimeCore): ServerTasks {
       return { ...page, tasks: page.tasks.map((task) => toListed(task, core)) };
     },
     async cancel(taskId, options) {
-      return await (await openEngine()).cancel(keyOf(options), taskId);
+      return await (await openEngine()).cancel(keyOf("tasks/cancel", options), taskId);
     },
     async answer(taskId, answers, options) {
       for (const [key, answer] of Object.entries(answers)) refuseAnswer(key, answer);
-      return await (await openEngine()).answer(keyOf(options), taskId, answers);
+      return await (await openEngine()).answer(keyOf("tasks/update", options), taskId, answers);
     },
     async wait(taskId, options = {}) {
       const engine = await openEngine();
       const signal = AbortSignal.any([engine.leaving, ...(options.signal === undefined ? [] : [options.signal])]);
-      return toServerTask(await engine.wait(keyOf(options), taskId, { signal }), core);
+      return toServerTask(await engine.wait(keyOf("tasks/result", options), taskId, { signal }), core);
     },
   };
 }
@@ -110,11 +114,11 @@ export function createServerProgress(core: RuntimeCore): ServerProgress {
   return {
     async progressOf(token, options) {
       const engine = await openEngine();
-      return await progressOfToken(engine, keyOf(options), { token, now: engine.now() });
+      return await progressOfToken(engine, keyOf("tasks/get", options), { token, now: engine.now() });
     },
     async listProgress(options) {
       const engine = await openEngine();
-      return await listTokens(engine, keyOf(options), engine.now());
+      return await listTokens(engine, keyOf("tasks/list", options), engine.now());
     },
   };
 }

@@ -23,12 +23,22 @@ import type { CommandTools, ListedTool, ToolCall } from "./parts.ts";
 import type { ClientIdentity, ClientRequest, Result } from "./request.ts";
 import { errorResult } from "./results.ts";
 
+/** Which tools a caller with limited rights sees, by the tools' own names. */
+export interface ToolVisibility {
+  isHidden(toolName: string): boolean;
+  isListed(toolName: string): boolean;
+  /** False where no tool is hidden but bundled commands. */
+  readonly mayHide: boolean;
+}
+
 export interface ToolsOptions extends CommandCallOptions {
   readonly catalog: Catalog;
   /** What is known of every command's durations; read once for each revision of the catalog. */
   readonly readStats: () => Promise<readonly CommandStats[]>;
   /** Which commands count as long. */
   readonly deferral: DeferralRules;
+  /** Undefined for a caller who sees every tool. */
+  readonly visibility: ToolVisibility | undefined;
 }
 
 interface ListShape {
@@ -62,7 +72,7 @@ function withEnvelopeOnTop(result: Result): Result {
 
 /** tools/list and tools/call for every command of a catalog. */
 export function createTools(options: ToolsOptions): CommandTools {
-  const { catalog, plain, deferral, shapes } = options;
+  const { catalog, plain, deferral, shapes, visibility } = options;
   const shapeFor = (request: ClientRequest): ListShape => ({
     hasSupport: showsSupport(request.client),
     takesJobs: takesJobNotifications(request.client),
@@ -86,6 +96,7 @@ export function createTools(options: ToolsOptions): CommandTools {
     },
     present(tool, request) {
       const name = textOf(tool.name) ?? "";
+      if (visibility?.isListed(name) === false) return undefined;
       const entry = catalog.get(name);
       // A name that is ours leads to ours.
       const isOurs = entry?.toolName === name ? entry.command.foreign === undefined : plain?.inputSchema(name);
@@ -113,6 +124,8 @@ export function createTools(options: ToolsOptions): CommandTools {
       return errorResult(sentence, clock, terms);
     },
     unknown: (toolName) => unknownTool(toolName, catalog),
+    isHidden: (toolName) => visibility?.isHidden(toolName) === true,
+    mayHide: visibility?.mayHide === true,
   };
 }
 

@@ -1,3 +1,4 @@
+import type { Authentication } from "../auth/authentication.ts";
 import type { Caller } from "../command/caller.ts";
 import { RpcCode } from "../errors.ts";
 import type { GivenUpCall } from "../host/learned-limits.ts";
@@ -29,7 +30,8 @@ import type { Served } from "./serving.ts";
 type Id = string | number;
 
 export interface ConversationFacts {
-  readonly caller: Caller;
+  /** Whose conversation it is. A request may come with another credential of the same caller. */
+  readonly authentication: Authentication;
   readonly door: ClientRequest["door"];
   /** For what belongs to no request. */
   readonly way: Way;
@@ -53,6 +55,15 @@ export interface ConversationFacts {
 /** How a conversation's first words have decided; a probe with `server/discover` decides nothing. */
 type Era = "open" | "legacy" | "modern";
 
+/** A request as it is run. `allowed` rejects for a caller with too few scopes. */
+interface Asked {
+  readonly method: string;
+  readonly params: Json;
+  readonly isModern: boolean;
+  readonly router: Router;
+  readonly allowed: undefined | Promise<void>;
+}
+
 const closedError = new Error("The connection is closed.");
 const nobody: ClientIdentity = { revision: "", isModern: false, name: undefined, capabilities: {}, wantsLog: false };
 
@@ -60,7 +71,6 @@ const nobody: ClientIdentity = { revision: "", isModern: false, name: undefined,
 export class Conversation implements ClientConnection {
   readonly #served: Served;
   readonly #facts: ConversationFacts;
-  readonly #router: Router;
   readonly #requests = new Map<Id, IncomingRequest>();
   readonly #handshake: Handshake;
   readonly #folder: ClientFolder | undefined;
@@ -80,7 +90,6 @@ export class Conversation implements ClientConnection {
     this.#served = served;
     this.#facts = facts;
     this.#handshake = new Handshake(served.clock);
-    this.#router = served.routerFor(facts.caller);
     this.#folder = facts.readFolder === undefined ? undefined : new ClientFolder(facts.readFolder);
     this.#guest = served.guests?.join(this);
     this.#era = facts.era ?? "open";
@@ -129,7 +138,11 @@ export class Conversation implements ClientConnection {
   }
 
   get caller(): Caller {
-    return this.#facts.caller;
+    return this.#facts.authentication.caller;
+  }
+
+  get authentication(): Authentication {
+    return this.#facts.authentication;
   }
 
   get door(): ClientRequest["door"] {
@@ -256,7 +269,10 @@ export class Conversation implements ClientConnection {
     try {
       const meta = params._meta === undefined ? {} : objectParam(params, "_meta");
       const isModern = this.#decide(method, params, meta);
-      const handler = this.#handlerOf(method, isModern);
+      const authentication = way.authentication ?? this.authentication;
+      const router = this.#served.routerFor(authentication);
+      const handler = this.#handlerOf(method, isModern, router);
+      const allowed = this.#served.gate.authorize(authentication, method, params);
       this.#folder?.note(meta);
       const request = new IncomingRequest(this, way, {
         id,
@@ -267,19 +283,19 @@ export class Conversation implements ClientConnection {
         arrivedAt: way.arrivedAt ?? this.#served.clock.monotonic(),
       });
       this.#requests.set(id, request);
-      this.#run({ method, params, isModern }, handler, request);
+      this.#run({ method, params, isModern, router, allowed }, handler, request);
     } catch (error) {
       this.send({ id, error: toRpcError(error) }, way);
     }
   }
 
   /** What is there at once is answered at once. */
-  #run(asked: { method: string; params: Json; isModern: boolean }, handler: Handler, request: IncomingRequest): void {
-    const { method, params, isModern } = asked;
+  #run(asked: Asked, handler: Handler, request: IncomingRequest): void {
+    const { method, params, isModern, router, allowed } = asked;
     const isHandshake = method === "initialize";
     if (isHandshake) this.#handshake.begin();
     const answer = (result: Result) => {
-      this.#answer(request, { id: request.id, result: this.#router.finish(method, result, isModern) });
+      this.#answer(request, { id: request.id, result: router.finish(method, result, isModern) });
       if (isHandshake) for (const late of this.#handshake.end()) this.send(late);
     };
     const fail = (error: unknown) => {
@@ -290,7 +306,8 @@ export class Conversation implements ClientConnection {
     };
     try {
       // A command goes by the folder of its client, so the folder has to be known first.
-      const asking = method === "tools/call" ? this.#folder?.ask(request) : undefined;
+      const ask = () => (method === "tools/call" ? this.#folder?.ask(request) : undefined);
+      const asking = allowed === undefined ? ask() : allowed.then(ask);
       const result = asking === undefined ? handler(params, request) : asking.then(() => handler(params, request));
       if (result instanceof Promise) result.then(answer, fail);
       else answer(result);
@@ -319,7 +336,7 @@ export class Conversation implements ClientConnection {
       return false;
     }
     // Once the era is known, a method that it does not have comes before anything that is wrong with the request.
-    if (this.#era === "modern") this.#handlerOf(method, true);
+    if (this.#era === "modern") this.#handlerOf(method, true, this.#router);
     if (!hasClaim(meta))
       throw badParams(
         `Request is missing the required _meta envelope for protocol revision ${modernRevision} (${metaKeys.revision}, ${metaKeys.clientCapabilities})`,
@@ -334,16 +351,18 @@ export class Conversation implements ClientConnection {
     this.#era = "legacy";
     this.#tasks2025 = this.#served.createTasks2025(this);
     this.#ownMethods = {
-      ...this.#tasks2025.methods(this.#facts.caller),
+      ...this.#tasks2025.methods(this.caller),
       initialize: (params) => this.#initialize(params),
       "logging/setLevel": (params) => this.#setLogLevel(params),
     };
   }
 
-  #handlerOf(method: string, isModern: boolean): Handler {
-    const own = isModern
-      ? this.#router.modern.get(method)
-      : (ownOf(this.#ownMethods, method) ?? this.#router.legacy.get(method));
+  get #router(): Router {
+    return this.#served.routerFor(this.authentication);
+  }
+
+  #handlerOf(method: string, isModern: boolean, router: Router): Handler {
+    const own = isModern ? router.modern.get(method) : (ownOf(this.#ownMethods, method) ?? router.legacy.get(method));
     if (own !== undefined) return own;
     const guest = this.#guest;
     if (guest === undefined || !isPassedOn(method, isModern)) throw methodNotFound;
@@ -352,7 +371,7 @@ export class Conversation implements ClientConnection {
 
   #initialize(params: Json): Json | Promise<Json> {
     this.#client = greetedClient(params, this.#client.wantsLog);
-    const hello = this.#router.hello(this.#client.revision, this.#facts.caller);
+    const hello = this.#router.hello(this.#client.revision, this.caller);
     return this.#guest?.greet(hello, params) ?? hello;
   }
 

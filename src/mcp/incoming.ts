@@ -1,3 +1,4 @@
+import type { Authentication } from "../auth/authentication.ts";
 import type { Caller } from "../command/caller.ts";
 import { logLevels } from "../wire/claim.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
@@ -23,8 +24,8 @@ export interface Way {
   readonly exchange: AbortSignal | undefined;
   /** When the request that is being received arrived, on the monotonic clock; undefined: now. */
   readonly arrivedAt?: number | undefined;
-  /** Who asks by it, where that may differ from who began: in what they were granted. */
-  readonly caller?: Caller | undefined;
+  /** The credential of its request, where that may grant other scopes than the one that the conversation began with. */
+  readonly authentication?: Authentication | undefined;
   /** The request was taken back: no answer to it will come. */
   drop?(): void;
   /** Ends the stream; the client comes back for what has not been sent. */
@@ -70,8 +71,12 @@ export class IncomingRequest implements ClientRequest {
       throw badParams("`_meta.progressToken` must be a text or a whole number.");
   }
 
+  get authentication(): Authentication {
+    return this.way.authentication ?? this.connection.authentication;
+  }
+
   get caller(): Caller {
-    return this.way.caller ?? this.connection.caller;
+    return this.authentication.caller;
   }
 
   get who(): string {

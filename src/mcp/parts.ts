@@ -38,6 +38,10 @@ export interface CommandTools {
   ): Promise<Result>;
   /** The error for a name that nobody knows. */
   unknown(toolName: string): Error;
+  /** True for the name of a tool that this caller must not learn of, also of one that is no command. */
+  isHidden(toolName: string): boolean;
+  /** True where tools may be hidden from this caller: then all unknown tools must be answered with the same bytes. */
+  readonly mayHide: boolean;
 }
 
 export type ListedTool = { name: string; inputSchema: JsonSchema; [key: string]: unknown };

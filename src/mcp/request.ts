@@ -1,3 +1,4 @@
+import type { Authentication } from "../auth/authentication.ts";
 import type { Caller } from "../command/caller.ts";
 import type { Json } from "../wire/json.ts";
 import type { Tasks2025 } from "./generation/tasks-2025.ts";
@@ -72,6 +73,7 @@ export interface ClientConnection {
 export interface ClientRequest {
   readonly id: string | number;
   readonly caller: Caller;
+  readonly authentication: Authentication;
   /** See `GuestClient`. */
   readonly who: string;
   readonly client: ClientIdentity;

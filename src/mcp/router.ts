@@ -161,7 +161,8 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
       const authors = {
         isPrompt: (name: string) => guest?.prompts.has(name) === true,
         schemaOf: (name: string) =>
-          tools.inputSchema(name) ?? (guest?.tools.get(name)?.inputSchema as Json | undefined),
+          tools.inputSchema(name) ??
+          (tools.isHidden(name) ? undefined : (guest?.tools.get(name)?.inputSchema as Json | undefined)),
       };
       return await (completions.complete(params, request, authors) ??
         askGuest(
@@ -181,7 +182,8 @@ function callHandler(tools: RouterParts["tools"]): Handler {
     const call = (guest?: GuestView) => {
       const answer = tools.call(params as unknown as ToolCall, request);
       if (answer !== undefined) return answer;
-      if (guest === undefined) throw tools.unknown(name);
+      const isUnknown = guest === undefined || tools.isHidden(name) || (tools.mayHide && !guest.tools.has(name));
+      if (isUnknown) throw tools.unknown(name);
       return guest.request("tools/call", params, request).catch((error: unknown) => {
         throw error instanceof Error && error.message === `Tool ${excerptOf(name)} not found`
           ? tools.unknown(name)

@@ -1,7 +1,10 @@
+import { type AccessSettings, ToolAccess } from "../auth/access.ts";
+import type { Authentication } from "../auth/authentication.ts";
+import { Gate } from "../auth/gate.ts";
 import type { Clock } from "../clock.ts";
-import { type Caller, isKnown } from "../command/caller.ts";
-import { type Catalog, withoutBundled } from "../command/catalog.ts";
+import type { Catalog } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
+import { filterCatalog } from "../command/filtered-catalog.ts";
 import type { GivenUpCall, LearnedLimits } from "../host/learned-limits.ts";
 import { type HostOverride, isNamed } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
@@ -12,9 +15,10 @@ import type { CommandStats } from "../task/history.ts";
 import type { Limits } from "../task/limits.ts";
 import type { SharedState } from "../task/shared-state.ts";
 import type { Json } from "../wire/json.ts";
-import { createTools, type ToolsOptions } from "./command-tools.ts";
+import { createTools, type ToolsOptions, type ToolVisibility } from "./command-tools.ts";
 import { createCompletions } from "./completions.ts";
 import type { Conversation } from "./conversation.ts";
+import { followUpsByName } from "./generation/follow-up-names.ts";
 import { FollowUpTools } from "./generation/plain.ts";
 import { Tasks2025 } from "./generation/tasks-2025.ts";
 import { createTasks2026 } from "./generation/tasks-2026.ts";
@@ -39,6 +43,7 @@ export interface ServingOptions {
   /** What is served: servers of another project have nothing to do with its sessions. */
   readonly project: string;
   readonly catalog: Catalog;
+  readonly auth: AccessSettings;
   /** The tasks, opened when they are first needed. */
   readonly openCalls: () => Calls | Promise<Calls>;
   readonly readStats: () => Promise<readonly CommandStats[]>;
@@ -70,7 +75,8 @@ type LearnedFrom = Pick<ClientRequest, "caller" | "client" | "door" | "connectio
 
 /** What all conversations of a server have in common. */
 export interface Served {
-  routerFor(caller: Caller): Router;
+  readonly gate: Gate;
+  routerFor(authentication: Authentication): Router;
   createTasks2025(connection: ClientConnection): Tasks2025;
   /** Where an author has registered things by hand. */
   readonly guests: GuestCompany | undefined;
@@ -93,7 +99,9 @@ export interface Serving {
   /** Those over pipes that are going on. */
   readonly conversations: Set<Conversation>;
   /** The schema of a tool's arguments, as its caller sees it; undefined while the file of the tool is not loaded. */
-  schemaOf(tool: string, caller: Caller): Json | undefined;
+  schemaOf(tool: string, authentication: Authentication): Json | undefined;
+  /** The commands that a caller is shown, see `filterCatalog`. */
+  catalogFor(authentication: Authentication): Catalog;
   /** Hears which lists have changed, beside those who were told already. */
   onListsChanged(listener: (lists: readonly ListName[]) => void): void;
   /** Hears that the store is about to be closed: what others have to know of us is to be written now. */
@@ -125,7 +133,9 @@ export function createServing(options: ServingOptions): Serving {
   const listening = new Listening(new TaskSubscriptions(common), lists);
   const listen = (params: Json, request: ClientRequest) => listening.answer(params, request);
   const modernMethods = { ...createTasks2026(common), "subscriptions/listen": listen };
-  const partsFor = createPartsByCaller({ ...shared, modernMethods });
+  const access = new ToolAccess(options.auth);
+  const followUps = followUpsByName({ followUpTools: options.hasFollowUpTools, toolPrefix });
+  const partsFor = createPartsByCaller({ ...shared, modernMethods, access });
   const conversations = new Set<Conversation>();
   const listeners = new Set<(changed: readonly ListName[]) => void>();
   const leavers = new Set<() => Promise<void>>();
@@ -137,7 +147,8 @@ export function createServing(options: ServingOptions): Serving {
   });
   return {
     served: {
-      routerFor: (caller) => partsFor(caller).router,
+      gate: new Gate({ access, catalog, followUps }),
+      routerFor: (authentication) => partsFor(authentication).router,
       createTasks2025: (connection) =>
         new Tasks2025(connection, { ...common, errorsAsCompleted: options.errorsAsCompleted }),
       guests,
@@ -151,7 +162,11 @@ export function createServing(options: ServingOptions): Serving {
     listening,
     parked,
     conversations,
-    schemaOf: (tool, caller) => partsFor(caller).tools.inputSchema(tool) ?? guests?.schemaOf(tool),
+    schemaOf(tool, authentication) {
+      const { tools } = partsFor(authentication);
+      return tools.inputSchema(tool) ?? (tools.isHidden(tool) ? undefined : guests?.schemaOf(tool));
+    },
+    catalogFor: (authentication) => partsFor(authentication).catalog,
     onListsChanged: (listener) => void listeners.add(listener),
     onLeaving: (listener) => void leavers.add(listener),
     leaveShared: async () => void (await Promise.all([...leavers].map((leave) => leave()))),
@@ -189,34 +204,78 @@ function learnedName(client: LearnedFrom, options: ServingOptions): string | und
 }
 
 interface PartsOptions
-  extends ToolsOptions,
+  extends Omit<ToolsOptions, "visibility">,
     Pick<ServingOptions, "hasPrompts" | "isOnlyFront">,
     Pick<RouterParts, "facts" | "modernMethods"> {
   readonly openEngine: () => Promise<Engine>;
+  readonly access: ToolAccess;
 }
 
-/** Callers who are not known get nothing of the bundled commands. */
-function createPartsByCaller(options: PartsOptions): (caller: Caller) => ReturnType<typeof createParts> {
-  const { catalog, readStats } = options;
-  const forStrangers = withoutBundled(catalog);
-  const readForStrangers = async () =>
-    (await readStats()).filter(({ command }) => forStrangers.get(command) !== undefined);
-  const parts = createParts(options);
-  const partsForStrangers = createParts({ ...options, catalog: forStrangers, readStats: readForStrangers });
-  return (caller) => (isKnown(caller) ? parts : partsForStrangers);
+interface Parts {
+  readonly catalog: Catalog;
+  readonly tools: CommandTools;
+  readonly router: Router;
 }
 
-/** Whatever a caller is listed, calls, completes or is suggested comes from the catalog of that caller. */
-function createParts(options: PartsOptions): { readonly tools: CommandTools; readonly router: Router } {
-  const { catalog, readStats, hasPrompts, isOnlyFront, openEngine, facts, modernMethods } = options;
-  const tools = createTools(options);
+/** Parts are kept for this many sets of rights. Most servers have fewer. */
+const maxParts = 50;
+
+/** The parts for a caller. Callers with equal access share them. */
+function createPartsByCaller(options: PartsOptions): (authentication: Authentication) => Parts {
+  const { access } = options;
+  const whole = createParts(options, undefined);
+  const byRights = new Map<string, Parts>();
+  return (authentication) => {
+    const rights = access.reduce(authentication);
+    if (rights === undefined) return whole;
+    const key = JSON.stringify(rights);
+    const parts = byRights.get(key) ?? createParts(options, rights);
+    // Used last, so the last to go.
+    byRights.delete(key);
+    byRights.set(key, parts);
+    for (const oldest of byRights.keys()) {
+      if (byRights.size <= maxParts) break;
+      byRights.delete(oldest);
+    }
+    return parts;
+  };
+}
+
+/** What a caller with these rights is listed, calls, completes or is suggested; undefined rights for everything. */
+function createParts(options: PartsOptions, rights: Authentication | undefined): Parts {
+  const { readStats, hasPrompts, isOnlyFront, openEngine, facts, modernMethods, access } = options;
+  const catalog =
+    rights === undefined
+      ? options.catalog
+      : filterCatalog(options.catalog, {
+          isKnown: (tool) => access.isKnown(rights, tool),
+          isListed: (tool) => access.isListed(rights, tool),
+        });
+  const readKnown =
+    rights === undefined
+      ? readStats
+      : async () => (await readStats()).filter(({ command }) => catalog.get(command) !== undefined);
+  const visibility = rights === undefined ? undefined : toVisibility(options, rights);
+  const tools = createTools({ ...options, catalog, readStats: readKnown, visibility });
   const router = createRouter({
     tools,
-    resources: isOnlyFront ? undefined : createResources(readStats),
+    resources: isOnlyFront ? undefined : createResources(readKnown),
     prompts: hasPrompts ? createPrompts(catalog) : undefined,
     completions: createCompletions({ catalog, hasPrompts, openEngine }),
     facts,
     modernMethods,
   });
-  return { tools, router };
+  return { catalog, tools, router };
+}
+
+function toVisibility({ catalog, access }: PartsOptions, rights: Authentication): ToolVisibility {
+  const toTool = (toolName: string) => {
+    const entry = catalog.get(toolName);
+    return entry?.toolName === toolName ? entry : { toolName };
+  };
+  return {
+    isHidden: (toolName) => !access.isKnown(rights, toTool(toolName)),
+    isListed: (toolName) => access.isListed(rights, toTool(toolName)),
+    mayHide: access.mayHide(rights),
+  };
 }

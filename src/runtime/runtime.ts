@@ -20,6 +20,7 @@ import { LearnedHosts } from "./learned-hosts.ts";
 import { createHook, type Hook, openHook } from "./open-hook.ts";
 import type { OpenTasksOptions } from "./open-tasks.ts";
 import { ServedTasks } from "./served-tasks.ts";
+import { warnOfUnmatchedRules } from "./unmatched-rules.ts";
 
 /** Catalog, tools and tasks put together; doors are opened on it. */
 export interface RuntimeCore {
@@ -89,7 +90,9 @@ export async function openRuntime(settings: Settings, parts: RuntimeParts = {}):
   const facts = gateway?.factsBeside(identity) ?? identity;
   const isOnlyFront = gateway?.isOnlyFront ?? false;
   const { isWrap } = settings;
-  const core = createRuntime(settings, { ...parts, catalog, guests, facts, isOnlyFront, isWrap, clock, log });
+  const areToolsKnown = () => gateway?.upstreams.every(({ memory }) => memory.latest !== undefined) !== false;
+  const served = { catalog, guests, facts, isOnlyFront, isWrap, areToolsKnown };
+  const core = createRuntime(settings, { ...parts, ...served, clock, log });
   return { ...core, settings, token, upstreams: gateway };
 }
 
@@ -102,6 +105,8 @@ export interface CoreParts extends OpenTasksOptions {
   readonly isWrap?: boolean;
   /** Who it is to its clients. Default: who the settings say. */
   readonly facts?: ServedIdentity | undefined;
+  /** See `warnOfUnmatchedRules`. Default: they are known when all files are loaded. */
+  readonly areToolsKnown?: () => boolean;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -113,15 +118,17 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
     const unknown = unknownLongTools(settings.deferral.tools, catalog);
     if (unknown !== undefined) log.warn(unknown);
   });
+  const { areToolsKnown = () => true } = parts;
+  const stopWarning = warnOfUnmatchedRules({ auth: settings.auth, catalog, log, areToolsKnown });
   const localUser = localUserIn(settings, log);
   const tasks = new ServedTasks(settings, catalog, { ...parts, localUser });
   const { clock } = tasks;
   const cancelLoading =
     catalog.pending.length === 0 ? () => {} : parts.clock.after(loadAllAfterMs, () => void catalog.loadAll());
   // Not all settings: to copy `environment` would read all files of the project.
-  const { project, toolPrefix, errorsAsCompleted, hosts, hostName, deferral, isDebug, limits } = settings;
+  const { project, toolPrefix, errorsAsCompleted, hosts, hostName, deferral, isDebug, limits, auth } = settings;
   const serving = createServing({
-    ...{ project, toolPrefix, errorsAsCompleted, hosts, hostName, deferral, isDebug, limits },
+    ...{ project, toolPrefix, errorsAsCompleted, hosts, hostName, deferral, isDebug, limits, auth },
     facts: parts.facts ?? settings,
     catalog,
     openCalls: () => tasks.calls(),
@@ -143,6 +150,7 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
   tasks.onClosing(() => serving.leaveShared());
   const close = async (graceMs: number, keepQuestions?: AbortSignal, endNow?: AbortSignal) => {
     cancelLoading();
+    stopWarning();
     catalog.close();
     const waiting = await tasks.close(graceMs, keepQuestions, endNow);
     serving.close();
@@ -151,6 +159,7 @@ export function createRuntime(settings: Settings | HomelessSettings, parts: Core
   const kill = async () => {
     const killed = tasks.kill();
     cancelLoading();
+    stopWarning();
     catalog.close();
     serving.close();
     await killed;

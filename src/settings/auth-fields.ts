@@ -1,3 +1,4 @@
+import type { AccessRule } from "../auth/access.ts";
 import {
   type IssuerSettings,
   isIssuerUrl,
@@ -6,6 +7,8 @@ import {
   type ScopeGrant,
   signatureAlgorithms,
 } from "../auth/issuers.ts";
+import { isToolPattern, toolPatternForm } from "../auth/tool-pattern.ts";
+import { isScope } from "../command/command.ts";
 import type { AuthConfig } from "../config.ts";
 import type { Field } from "./check-config.ts";
 
@@ -16,7 +19,6 @@ const isObject = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 const isFilledList = (value: unknown, check: (one: unknown) => boolean) =>
   Array.isArray(value) && value.length > 0 && value.every(check);
-const isScope = (value: unknown) => isText(value) && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(value);
 
 const claim: Field = { check: isText, expected: "the name of a claim" };
 
@@ -56,6 +58,18 @@ const issuerFields: Record<keyof IssuerSettings, Field> = {
   },
 };
 
+const accessFields: Record<keyof AccessRule, Field> = {
+  tools: { check: isToolPattern, expected: toolPatternForm },
+  scopes: {
+    check: (value) => Array.isArray(value) && value.every(isScope),
+    expected: 'a list of scopes without spaces, e.g. ["repo:admin"]',
+  },
+  groups: {
+    check: (value) => isFilledList(value, isText),
+    expected: 'a list of one or more groups, e.g. ["ops"]',
+  },
+};
+
 const authFields: Record<keyof AuthConfig, Field> = {
   issuers: {
     check: (value) => Array.isArray(value) && repeatedIssuer(value) === undefined,
@@ -69,7 +83,28 @@ const authFields: Record<keyof AuthConfig, Field> = {
       fields: issuerFields,
     },
   },
+  access: {
+    check: (value) => Array.isArray(value) && repeatedPattern(value) === undefined,
+    expected: describeAccess,
+    each: {
+      check: (value) => isObject(value) && "tools" in value,
+      expected: `{ ${Object.keys(accessFields).join(", ")} } with at least \`tools\``,
+      fields: accessFields,
+    },
+  },
+  listUngranted: { check: (value) => typeof value === "boolean", expected: "true or false" },
 };
+
+/** A pattern that two rules of `access` have. */
+function repeatedPattern(rules: readonly unknown[]): string | undefined {
+  const patterns = rules.map((rule) => (isObject(rule) ? (rule as Partial<AccessRule>).tools : undefined));
+  return patterns.find((pattern, at) => pattern !== undefined && patterns.indexOf(pattern) !== at);
+}
+
+function describeAccess(value: unknown): string {
+  const repeated = Array.isArray(value) ? repeatedPattern(value) : undefined;
+  return `a list of { ${Object.keys(accessFields).join(", ")} }${repeated === undefined ? "" : `, each pattern once; ${JSON.stringify(repeated)} is there twice`}`;
+}
 
 function repeatedIssuer(issuers: readonly unknown[]): unknown {
   const names = issuers.map((one) => (isObject(one) && "issuer" in one ? one.issuer : undefined));

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import path from "node:path";
+import type { AccessSettings } from "../auth/access.ts";
 import type { IssuerSettings, PackConfig, ServerHook, UpstreamConfig, UpstreamPrefix, UserConfig } from "../config.ts";
 import { RuntimeError } from "../errors.ts";
 import type { HostOverride } from "../host/profiles.ts";
@@ -87,7 +88,7 @@ export interface Settings {
     /** The absolute path of a socket file, or the name of a pipe on Windows, in place of host and port. */
     readonly socket?: string;
   };
-  readonly auth: { readonly issuers: readonly IssuerSettings[] };
+  readonly auth: AccessSettings & { readonly issuers: readonly IssuerSettings[] };
   readonly logLevel: LogLevel;
   readonly logFiles: number;
   readonly isDebug: boolean;
@@ -139,6 +140,7 @@ export interface HomelessSettings
     | "limits"
     | "prompts"
   > {
+  readonly auth: AccessSettings;
   readonly home?: undefined;
   /** How long a result is kept whose client does not say, in milliseconds; undefined for 24 hours. */
   readonly taskTtlMs: number | undefined;
@@ -289,7 +291,6 @@ function toSettings(
     bundled: sources.bundled,
     toolPrefix: wrap === undefined ? (config.toolPrefix ?? "") : "",
     http: toHttp(flags, env, config),
-    auth: { issuers: config.auth?.issuers ?? [] },
     ...configured(config, env),
     serverVersion: config.version ?? version ?? programVersion(),
     upstreams,
@@ -343,6 +344,7 @@ function configured(config: UserConfig, env: ProcessEnvironment) {
     questionSeconds: config.questionSeconds ?? defaultQuestionMs / 1000,
     limits: { ...defaultLimits, ...config.limits },
     prompts: config.prompts ?? true,
+    auth: authFrom(config),
     diagnose: { allowPrivate: config.diagnose?.allowPrivate ?? false },
     pack: { ...defaultPack, ...config.pack, roots: (config.pack?.roots ?? defaultPack.roots).map(expandHome) },
     mcp: config.mcp,
@@ -368,6 +370,11 @@ function toHttp(flags: Flags, env: ProcessEnvironment, { http }: UserConfig): Se
     allowedOrigins: http?.allowedOrigins ?? [],
     ...(flags.socket !== undefined && { socket: flags.socket }),
   };
+}
+
+function authFrom({ auth = {} }: UserConfig): Settings["auth"] {
+  const { issuers = [], access = [], listUngranted = true } = auth;
+  return { issuers, access, listUngranted };
 }
 
 /** How the server of a project introduces itself to clients. */

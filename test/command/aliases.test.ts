@@ -1,10 +1,13 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import { ownArgument, ownArguments } from "../../src/command/aliases.ts";
-import { openCatalog, withoutBundled } from "../../src/command/catalog.ts";
+import { openCatalog } from "../../src/command/catalog.ts";
+import { filterCatalog } from "../../src/command/filtered-catalog.ts";
 import { silentLog } from "../../src/log.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { openLiveCatalog } from "../helpers/live-catalog.ts";
+
+const isNotBundled = ({ isBundled }: { readonly isBundled?: boolean }) => isBundled !== true;
 
 const command = (aliases: unknown) => `import { defineCommand, jsonSchema } from "meanwhile";
 const input = jsonSchema({ type: "object", properties: { url: { type: "string" }, full: { type: "boolean" } } });
@@ -92,7 +95,7 @@ describe("a command with aliases", () => {
       log: silentLog,
       isBundled: (file) => file.includes("/b/"),
     });
-    const strangers = withoutBundled(catalog);
+    const strangers = filterCatalog(catalog, { isKnown: isNotBundled, isListed: isNotBundled });
     expect([catalog.get("their_old")?.toolName, strangers.get("their_old"), strangers.get("my_old")?.toolName]).toEqual(
       ["b_theirs", undefined, "a_mine"],
     );

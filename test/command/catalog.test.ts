@@ -2,11 +2,14 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
-import { type Catalog, openCatalog, withoutBundled } from "../../src/command/catalog.ts";
+import { type Catalog, openCatalog } from "../../src/command/catalog.ts";
 import { discover } from "../../src/command/discover.ts";
+import { filterCatalog } from "../../src/command/filtered-catalog.ts";
 import { silentLog } from "../../src/log.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { openLiveCatalog } from "../helpers/live-catalog.ts";
+
+const isNotBundled = ({ isBundled }: { readonly isBundled?: boolean }) => isBundled !== true;
 
 const command = (summary: string, more = "") =>
   `import { defineCommand } from "meanwhile";\n${more}\nexport default defineCommand({ summary: ${JSON.stringify(summary)}, run: () => ({}) });\n`;
@@ -157,7 +160,7 @@ test("what is bundled is there for those whom we know, and for others by no name
     isBundled,
   });
   onTestFinished(() => catalog.close());
-  const strangers = withoutBundled(catalog);
+  const strangers = filterCatalog(catalog, { isKnown: isNotBundled, isListed: isNotBundled });
   const namesOf = ({ entries, problems }: Catalog) => [...entries, ...problems].map(({ toolName }) => toolName);
   expect(namesOf(catalog)).toEqual(["x_a_mine", "x_b_theirs", "x_a_broken", "x_b_wrong"]);
   expect(namesOf(strangers)).toEqual(["x_a_mine", "x_a_broken"]);

@@ -30,7 +30,9 @@ export async function serveGateway(given: Given) {
     log: { ...silentLog, error: keep, warn: keep },
     // Callers over HTTP are known by a header.
     identify: ({ headers }) =>
-      typeof headers["x-caller"] === "string" ? userCaller(JSON.parse(headers["x-caller"]) as UserIdentity) : undefined,
+      typeof headers["x-caller"] === "string"
+        ? userCaller(JSON.parse(headers["x-caller"]) as UserIdentity, { scopes: ["meanwhile:call"] })
+        : undefined,
   });
   const { runtime } = server;
   const connect = (revision = "2025-11-25", capabilities: object = {}) =>

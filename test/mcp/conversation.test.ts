@@ -20,6 +20,7 @@ test("what is thrown by mistake is told to the log, and nothing of it to the cli
   ]);
   const served = {
     routerFor: () => ({ legacy }),
+    gate: { authorize: () => undefined },
     createTasks2025: () => ({ methods: () => ({}) }),
     guests: undefined,
     log: { ...silentLog, error },
@@ -27,7 +28,7 @@ test("what is thrown by mistake is told to the log, and nothing of it to the cli
   } as unknown as Served;
   const outbound = { backlog: new Backlog(), whenLeft: async () => true };
   const way = { send: (message: Message) => void sent.push(message), outbound, exchange: undefined };
-  const connection = new Conversation(served, { caller: localUser, door: "stdio", way });
+  const connection = new Conversation(served, { authentication: { caller: localUser }, door: "stdio", way });
   connection.receive({ id: 1, method: "bug" });
   connection.receive({ id: 2, method: "no" });
   await turns();

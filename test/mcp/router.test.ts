@@ -14,10 +14,16 @@ test("the tools are listed once for each kind of client, and written once for ea
   );
   onTestFinished(() => server.close());
   const list = async (caller: typeof localUser, revision: string, capabilities: object = {}) => {
-    const router = server.serving.served.routerFor(caller);
+    const router = server.serving.served.routerFor({ caller });
     const isModern = revision === "2026-07-28";
     const client = { revision, isModern, capabilities };
-    const request = { caller, client, connection: {}, guest: () => undefined } as unknown as ClientRequest;
+    const request = {
+      caller,
+      authentication: { caller },
+      client,
+      connection: {},
+      guest: () => undefined,
+    } as unknown as ClientRequest;
     const result = await (isModern ? router.modern : router.legacy).get("tools/list")?.({}, request);
     return router.finish("tools/list", result ?? {}, isModern);
   };

@@ -86,6 +86,18 @@ describe("a server with an issuer", () => {
     expect(parseChallenge(headers["www-authenticate"]).resourceMetadata).toBe(`${opened.origin}${wellKnown}/mcp`);
   });
 
+  test("answers 403 with all scopes that are needed to a token with too few, and names the claim", async () => {
+    const { origin, post, tokenFor } = await server();
+    const { status, headers, text } = await post(bearer(await tokenFor({ scope: "meanwhile:read other" })));
+    expect(status).toBe(403);
+    expect(parseChallenge(headers["www-authenticate"])).toEqual({
+      error: "insufficient_scope",
+      resourceMetadata: `${origin}${wellKnown}/mcp`,
+      scopes: ["meanwhile:call"],
+    });
+    expect(text).toContain("`scope` has meanwhile:read, other");
+  });
+
   test("takes no token from the URL, and no second Authorization header", async () => {
     const { url, tokenFor } = await server();
     const token = await tokenFor();

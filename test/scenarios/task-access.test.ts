@@ -36,7 +36,9 @@ async function openDoor() {
     commands,
     store: "sqlite",
     identify: ({ headers }) =>
-      typeof headers["x-caller"] === "string" ? userCaller(JSON.parse(headers["x-caller"]) as UserIdentity) : undefined,
+      typeof headers["x-caller"] === "string"
+        ? userCaller(JSON.parse(headers["x-caller"]) as UserIdentity, { scopes: ["meanwhile:call"] })
+        : undefined,
   });
   const url = await server.url();
   const headersOf = (caller: Who): Record<string, string> => {

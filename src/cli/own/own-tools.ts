@@ -129,6 +129,7 @@ function toJson({ entries, sources, problems, rules }: Listed, known: ReadonlyMa
       file: entry.file,
       source: sources.find((source) => source.get(entry.toolName)?.command === entry.command)?.name,
       bundled: entry.isBundled === true,
+      ...(entry.command.scopes.length > 0 && { scopes: entry.command.scopes }),
       ...announceTaskMode(entry, stats, rules),
       ...(stats !== undefined && { stats }),
     };

@@ -60,7 +60,12 @@ export function hookHeading(): string {
 function toRow(entry: CatalogEntry, rules: DeferralRules): Row {
   const { toolName, path, command } = entry;
   const isLong = announceTaskMode(entry, undefined, rules).async;
-  const marks = [isLong ? "long" : "", command.effects === "write" ? "" : command.effects].filter(Boolean);
+  const { effects, scopes } = command;
+  const marks = [
+    isLong ? "long" : "",
+    effects === "write" ? "" : effects,
+    scopes.length === 0 ? "" : `over HTTP needs ${scopes.map(clean).join(" ")}`,
+  ].filter(Boolean);
   return {
     tool: clean(toolName),
     words: clean(`${thisProgram.name} ${path.join(" ")}`),

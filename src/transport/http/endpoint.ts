@@ -1,4 +1,7 @@
 import type { Authentication } from "../../auth/authentication.ts";
+import { challenge } from "../../auth/challenge.ts";
+import { InsufficientScope } from "../../auth/insufficient-scope.ts";
+import type { ProtectedResource } from "../../auth/metadata.ts";
 import { type Clock, nextTurn } from "../../clock.ts";
 import type { Caller } from "../../command/caller.ts";
 import { ProtocolError, RequestError, RpcCode, RuntimeError, requestErrors } from "../../errors.ts";
@@ -20,6 +23,8 @@ import { Sessions } from "./http-sessions.ts";
 
 interface EndpointOptions {
   readonly serving: Serving;
+  /** What a challenge names of this server where issuers are configured. */
+  readonly resource?: (() => ProtectedResource) | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -82,6 +87,14 @@ export class Endpoint {
       return { status: error.status, code: error.code, message: error.message, headers: error.headers };
     if (error instanceof RequestError)
       return { status: requestErrors[error.kind].http, code: requestErrors[error.kind].code, message: error.message };
+    if (error instanceof InsufficientScope) {
+      const { code, message, data } = error;
+      // An anonymous caller has sent no token that could have too few scopes.
+      const { metadataUrl } = this.#options.resource?.() ?? {};
+      const facts = error.isAnonymous ? {} : ({ error: "insufficient_scope" } as const);
+      const headers = { "www-authenticate": challenge({ ...facts, scope: error.scopes, metadataUrl }) };
+      return { status: error.isAnonymous ? 401 : 403, code, message, data, headers };
+    }
     if (error instanceof ProtocolError)
       return { status: 400, code: error.code, message: error.message, data: error.data };
     if (error instanceof RuntimeError && error.forClients !== undefined)
@@ -102,7 +115,10 @@ export class Endpoint {
     exchange.shareBacklog(this.connections.backlogOf(caller));
     if (method === "GET") this.connections.holdStream(caller, exchange);
     const fail = (error: unknown) => this.refuse(response, error);
-    if (method !== "POST") return void this.#sessions.handle({ request, caller, exchange })?.catch(fail);
+    if (method !== "POST") {
+      this.#options.serving.served.gate.authorize(authentication, `${method} /mcp`, {});
+      return void this.#sessions.handle({ request, authentication, exchange })?.catch(fail);
+    }
     readBody({
       onGrowth: (bytes) => this.connections.holdBody(caller, bytes, exchange),
       onBody: (body) => {
@@ -124,25 +140,37 @@ export class Endpoint {
       this.refuse(asked.response, error, isRequest ? (message?.id ?? null) : null);
     };
     try {
-      message = checkMessage(body instanceof ParsedBody ? body.value : parseJson(body));
-      this.#handle(message, body.length, asked)?.catch(refuse);
+      const received = checkMessage(body instanceof ParsedBody ? body.value : parseJson(body));
+      message = received;
+      this.#refuseIntroduction(received, body.length);
+      const allowed = this.#authorize(received, asked);
+      if (allowed === undefined) this.#handle(received, asked)?.catch(refuse);
+      else allowed.then(() => (asked.exchange.isOver ? undefined : this.#handle(received, asked))).catch(refuse);
     } catch (error) {
       refuse(error);
     }
   }
 
-  #handle(message: Message, bytes: number, { request, authentication, exchange }: Asked): undefined | Promise<void> {
-    const { caller } = authentication;
+  #refuseIntroduction(message: Message, bytes: number): void {
     const introduction = bytes <= maxIntroductionBytes ? undefined : refuseIntroduction(message);
     if (introduction !== undefined) throw new ProtocolError(requestErrors.params.code, introduction);
+  }
+
+  /** Before the message is handed on, because only then the answer can have a status of its own. */
+  #authorize({ method, params = {} }: Message, { authentication }: Asked): undefined | Promise<void> {
+    return this.#options.serving.served.gate.authorize(authentication, method, params);
+  }
+
+  #handle(message: Message, { request, authentication, exchange }: Asked): undefined | Promise<void> {
+    const { caller } = authentication;
     if (!isModernMessage(message, request))
-      return this.#sessions.handle({ request, caller, exchange, message }) ?? undefined;
+      return this.#sessions.handle({ request, authentication, exchange, message }) ?? undefined;
     if (message.id === undefined) return void exchange.accept();
     checkRouting(message, request);
-    this.#checkParams(message, request, caller);
+    this.#checkParams(message, request, authentication);
     if (message.method === "subscriptions/listen") this.#holdListening(message, caller, exchange);
     const conversation = new Conversation(this.#options.serving.served, {
-      caller,
+      authentication,
       door: "http",
       way: exchange,
       canPush: () => false,
@@ -156,9 +184,9 @@ export class Endpoint {
     conversation.receive(message);
   }
 
-  #checkParams({ method, params = {} }: Message, request: DoorRequest, caller: Caller): void {
+  #checkParams({ method, params = {} }: Message, request: DoorRequest, authentication: Authentication): void {
     if (method !== "tools/call") return;
-    const schema = this.#options.serving.schemaOf(textOf(params.name) ?? "", caller);
+    const schema = this.#options.serving.schemaOf(textOf(params.name) ?? "", authentication);
     if (schema !== undefined) checkParamHeaders(schema, params.arguments, request);
   }
 

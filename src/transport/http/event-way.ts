@@ -1,4 +1,4 @@
-import type { Caller } from "../../command/caller.ts";
+import type { Authentication } from "../../auth/authentication.ts";
 import type { Way } from "../../mcp/incoming.ts";
 import type { Outbound } from "../../mcp/outbound.ts";
 import { type Message, writeAnything } from "../../wire/message.ts";
@@ -18,8 +18,8 @@ export interface EventWayOptions {
   readonly isMarked?: boolean;
   /** It was answered, or will not be. */
   readonly onOver?: () => void;
-  /** Who has sent this request: what they are granted may be other than when their session began. */
-  readonly caller?: Caller;
+  /** The credential of the request: it may grant other scopes than the one that the session began with. */
+  readonly authentication?: Authentication;
 }
 
 /** What events leave by: an exchange of ours, or one of another server. */
@@ -53,8 +53,8 @@ export class EventWay implements Way {
     this.#carrier = carrier;
   }
 
-  get caller(): Caller | undefined {
-    return this.#options.caller;
+  get authentication(): Authentication | undefined {
+    return this.#options.authentication;
   }
 
   /** Of requests alone, and theirs has been carried from the first. */

@@ -1,3 +1,4 @@
+import type { Authentication } from "../../auth/authentication.ts";
 import type { Caller } from "../../command/caller.ts";
 import { RequestError } from "../../errors.ts";
 import { createFirstNumber, createId } from "../../ids.ts";
@@ -27,7 +28,7 @@ export interface SessionNode {
 /** A session of a client before 2026-07-28, as far as it goes on here. */
 export class HttpSession {
   readonly id: string;
-  readonly caller: Caller;
+  readonly #authentication: Authentication;
   readonly conversation: Conversation;
   readonly #place: SessionNode;
   readonly #replay: Replay;
@@ -41,9 +42,9 @@ export class HttpSession {
   /** Undefined once it can be used. */
   ready: Promise<void> | undefined;
 
-  constructor(place: SessionNode, caller: Caller, id = createId()) {
+  constructor(place: SessionNode, authentication: Authentication, id = createId()) {
     this.#place = place;
-    this.caller = caller;
+    this.#authentication = authentication;
     this.id = id;
     this.#headers = { "mcp-session-id": id };
     const { served, replays, post, lines } = place;
@@ -56,8 +57,14 @@ export class HttpSession {
     const canPush = () => way.isOpen;
     // No two servers give their requests the same number: an answer may reach any of them.
     const firstId = createFirstNumber();
-    this.conversation = new Conversation(served, { caller, door: "http", way, canPush, era: "legacy", firstId });
+    this.conversation = new Conversation(served, {
+      ...{ authentication, door: "http", way, canPush, era: "legacy", firstId },
+    });
     this.use();
+  }
+
+  get caller(): Caller {
+    return this.#authentication.caller;
   }
 
   /** A call that runs, or a stream that is open, protects its session. */
@@ -103,8 +110,9 @@ export class HttpSession {
     }
   }
 
-  answer(message: Message, exchange: HttpExchange, from: { revision: string; caller: Caller }): void {
-    const way = this.#createWay(exchange, from.revision, from.caller);
+  answer(message: Message, exchange: HttpExchange, from: { revision: string; authentication: Authentication }): void {
+    const { authentication } = from;
+    const way = this.#createWay(exchange, from.revision, authentication);
     const { id } = message;
     if (id !== undefined && id !== null) exchange.onClose(() => exchange.isBroken && this.conversation.noteHangUp(id));
     const notes = notesOf(message);
@@ -115,8 +123,8 @@ export class HttpSession {
       const noted = isDone ? this.#place.post.note(this.id, notes, { kind: "heard", message }) : Promise.resolve();
       void noted.then(() => way.send(answer));
     };
-    const { caller } = from;
-    this.#receive(message, { outbound: exchange, exchange: exchange.exchange, caller, open: () => way.open(), send });
+    const { exchange: gone } = exchange;
+    this.#receive(message, { outbound: exchange, exchange: gone, authentication, open: () => way.open(), send });
   }
 
   /** What is no request: an answer, or word of something. Undefined where that is done with; else when others know. */
@@ -224,7 +232,7 @@ export class HttpSession {
     if (this.#watched.delete(id)) this.#place.post.watchClosely(false);
   }
 
-  #createWay(exchange: HttpExchange, revision: string, caller = this.caller): EventWay {
+  #createWay(exchange: HttpExchange, revision: string, authentication = this.#authentication): EventWay {
     const id = `${this.#place.post.node}.${createId()}`;
     const onOver = () => {
       this.#ways.delete(id);
@@ -232,7 +240,8 @@ export class HttpSession {
       this.use();
     };
     const isMarked = takesEmptyEvents(revision);
-    const way = new EventWay({ id, replay: this.#replay, headers: this.#headers, caller, onOver, isMarked }, exchange);
+    const { headers, replay } = { headers: this.#headers, replay: this.#replay };
+    const way = new EventWay({ id, replay, headers, authentication, onOver, isMarked }, exchange);
     this.#ways.set(id, way);
     return way;
   }

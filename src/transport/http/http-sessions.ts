@@ -1,3 +1,4 @@
+import type { Authentication } from "../../auth/authentication.ts";
 import { type Caller, callerKey, whose } from "../../command/caller.ts";
 import { isStoreError, RequestError, RpcCode } from "../../errors.ts";
 import { Conversation } from "../../mcp/conversation.ts";
@@ -23,7 +24,7 @@ const wordLivesMs = 5 * 60_000;
 const lookMs = 60_000;
 
 interface From {
-  readonly caller: Caller;
+  readonly authentication: Authentication;
   readonly request: DoorRequest;
   readonly exchange: HttpExchange;
   readonly message?: Message;
@@ -88,11 +89,11 @@ export class Sessions {
   }
 
   /** A message that belongs to no session. */
-  #answerAlone(message: Message, { caller, exchange }: From): void {
+  #answerAlone(message: Message, { authentication, exchange }: From): void {
     if (message.method === undefined || message.id === undefined) return void exchange.accept();
     const way = new EventWay({ id: "" }, exchange);
     const conversation = new Conversation(this.#served, {
-      caller,
+      authentication,
       door: "http",
       way,
       canPush: () => false,
@@ -102,9 +103,9 @@ export class Sessions {
     receive(conversation, message, way);
   }
 
-  #begin(message: Message, { caller, exchange }: From): Promise<void> {
-    this.#refuseWithoutRoom(caller);
-    const session = new HttpSession(this.#place, caller);
+  #begin(message: Message, { authentication, exchange }: From): Promise<void> {
+    this.#refuseWithoutRoom(authentication.caller);
+    const session = new HttpSession(this.#place, authentication);
     return session.begin(message, exchange, () => this.#keep(session, toGreeting(message)));
   }
 
@@ -142,15 +143,15 @@ export class Sessions {
     const session = this.#sessions.get(id);
     if (session === undefined) return this.#findElsewhere(id, from);
     // A session belongs to who began it: for anybody else it does not exist.
-    if (callerKey(session.caller) !== callerKey(from.caller)) throw noSession();
+    if (callerKey(session.caller) !== callerKey(from.authentication.caller)) throw noSession();
     return session.ready === undefined
       ? this.#continue(session, from)
       : session.ready.then(() => this.#continue(session, from));
   }
 
   async #findElsewhere(id: string, from: From): Promise<void> {
-    const { caller, request, exchange } = from;
-    const kept = await this.#place.post.find(this.#ownerKey(caller), id);
+    const { authentication, request, exchange } = from;
+    const kept = await this.#place.post.find(this.#ownerKey(authentication.caller), id);
     if (kept === undefined) throw noSession();
     // Another request may have been faster.
     if (this.#sessions.has(id)) return await this.#find(id, from);
@@ -159,7 +160,7 @@ export class Sessions {
       await this.#place.post.end(id);
       return void exchange.accept(200);
     }
-    const session = new HttpSession(this.#place, caller, id);
+    const session = new HttpSession(this.#place, authentication, id);
     this.#add(session);
     session.ready = session.resume(kept).finally(() => (session.ready = undefined));
     try {
@@ -171,7 +172,7 @@ export class Sessions {
     await this.#continue(session, from);
   }
 
-  #continue(session: HttpSession, { caller, request, exchange, message }: From): void | Promise<void> {
+  #continue(session: HttpSession, { authentication, request, exchange, message }: From): void | Promise<void> {
     // It may have hung up while it was looked for.
     if (exchange.isOver) return;
     session.use();
@@ -197,8 +198,8 @@ export class Sessions {
         "request",
         `The id ${JSON.stringify(message.id)} belongs to a call that is still running; use a fresh id.`,
       );
-    this.#refuseTooMany(caller);
-    session.answer(message, exchange, { revision: versionOf(request), caller });
+    this.#refuseTooMany(authentication.caller);
+    session.answer(message, exchange, { revision: versionOf(request), authentication });
   }
 
   /** A session is of one caller and one project, as tasks are. */

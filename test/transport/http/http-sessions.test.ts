@@ -40,7 +40,7 @@ async function setUp(clock = new FakeClock(), store?: MemoryStore) {
     };
     try {
       await sessions.handle({
-        caller,
+        authentication: { caller },
         request: new NodeRequest(request),
         exchange,
         ...(message !== undefined && { message }),
