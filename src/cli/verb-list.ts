@@ -56,6 +56,10 @@ export const verbs = {
     summary: "API keys for callers over HTTP: keys add|list|rotate|revoke",
     load: () => import("./verbs/keys.ts"),
   },
+  whoami: {
+    summary: "print whom a server takes you for: whoami [--target <server>]",
+    load: () => import("./verbs/whoami.ts"),
+  },
   completion: {
     summary: "print what makes your shell complete all this: completion bash|zsh|fish",
     load: () => import("./verbs/completion.ts"),

@@ -7,6 +7,7 @@ import { fromEnding, toHandle } from "./task-handle.ts";
 import { listTasks } from "./task-list.ts";
 import { callDetached, callToEnd } from "./tool-call.ts";
 import { ToolList } from "./tool-list.ts";
+import { askWhoami } from "./whoami.ts";
 
 /** Where a server is. */
 export type Target = CommandTarget | UrlTarget | SocketTarget;
@@ -165,6 +166,17 @@ export interface TaskPage {
   readonly nextCursor?: string;
 }
 
+/** The caller that a server has identified by the credential of this connection. */
+export interface CallerInfo {
+  readonly kind: "local" | "key" | "user" | "app" | "anonymous";
+  readonly id: string;
+  readonly name?: string;
+  /** The program that acts for the caller. */
+  readonly client?: string;
+  readonly scopes: readonly string[];
+  readonly groups: readonly string[];
+}
+
 export interface Client {
   readonly server: ServerFacts;
   listTools(): Promise<readonly Tool[]>;
@@ -182,6 +194,8 @@ export interface Client {
   task(taskId: string): TaskHandle;
   /** Rejects where the server cannot list tasks. */
   listTasks(options?: { readonly cursor?: string }): Promise<TaskPage>;
+  /** Asks a server of Meanwhile whom it takes this client for. Rejects where the server is another one. */
+  whoami(): Promise<CallerInfo>;
   close(): Promise<void>;
   /** `await using client = await connect(…)` closes it at the end of the block. */
   [Symbol.asyncDispose](): Promise<void>;
@@ -212,6 +226,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     callTool,
     task: (taskId) => toHandle(facts, taskId),
     listTasks: (page) => listTasks(facts, page?.cursor),
+    whoami: () => askWhoami(connection),
     close: () => connection.close(),
     [Symbol.asyncDispose]: () => connection.close(),
   };

@@ -1,6 +1,7 @@
 export { Cancelled, RequestError, TimedOut, UsageError } from "../errors.ts";
 export {
   type Answer,
+  type CallerInfo,
   type CallOptions,
   type Client,
   type CommandTarget,

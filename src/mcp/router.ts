@@ -122,6 +122,7 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
       present: (tool, request) => tools.present(tool, request),
     }),
     "tools/call": callHandler(tools),
+    "meanwhile/whoami": (_params, request) => ({ caller: describeCaller(request.caller) }),
     "resources/list": listed("resources", ({ caller }) => resources?.list(caller) ?? [], { isOnlyFront }),
     "resources/templates/list": listed("resourceTemplates", () => [], { isOnlyFront }),
     "resources/read": (params, request) => {
@@ -173,6 +174,11 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
         ));
     },
   };
+}
+
+/** What a server tells callers of themselves. */
+function describeCaller({ kind, id, name, client, scopes, groups }: Caller): Json {
+  return { kind, id, ...(name !== undefined && { name }), ...(client !== undefined && { client }), scopes, groups };
 }
 
 /** Calls a tool of ours as soon as it is loaded, or the author's. */

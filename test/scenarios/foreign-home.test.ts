@@ -31,6 +31,7 @@ const typed: Record<VerbName, readonly string[]> = {
   store: ["store", "check"],
   token: ["token"],
   keys: ["keys", "list"],
+  whoami: ["whoami", "--target", "."],
   completion: ["completion", "bash"],
 };
 

@@ -175,6 +175,7 @@ const lines: Readonly<Record<keyof typeof verbs, readonly (readonly string[])[]>
     ["keys", "rotate", "ci"],
     ["keys", "revoke", "ci"],
   ],
+  whoami: [["whoami"], ["whoami", "--json"], ["whoami", "--target", "http://127.0.0.1:1/mcp"]],
   completion: [["completion", "bash"]],
 };
 
