@@ -1,4 +1,4 @@
-import { type UserIdentity, userCaller } from "../../src/command/caller.ts";
+import { type CallerDetails, type UserIdentity, userCaller } from "../../src/command/caller.ts";
 import type { UserConfig } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
 import type { Wrap } from "../../src/project/wrap.ts";
@@ -15,6 +15,12 @@ interface Given {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/** Without `scopes` a user may call. */
+export type User = UserIdentity & Pick<CallerDetails, "scopes" | "groups">;
+
+const toUser = ({ scopes = ["meanwhile:call"], groups = [], ...identity }: User) =>
+  userCaller(identity, { scopes, groups });
+
 /** A project of this config, or what is wrapped, in this process. */
 export async function serveGateway(given: Given) {
   const { config, files = {}, wrap, home = temporaryFolder(), cwd = temporaryFolder(), env = {} } = given;
@@ -30,18 +36,13 @@ export async function serveGateway(given: Given) {
     log: { ...silentLog, error: keep, warn: keep },
     // Callers over HTTP are known by a header.
     identify: ({ headers }) =>
-      typeof headers["x-caller"] === "string"
-        ? userCaller(JSON.parse(headers["x-caller"]) as UserIdentity, { scopes: ["meanwhile:call"] })
-        : undefined,
+      typeof headers["x-caller"] === "string" ? toUser(JSON.parse(headers["x-caller"]) as User) : undefined,
   });
   const { runtime } = server;
   const connect = (revision = "2025-11-25", capabilities: object = {}) =>
     server.client({ revision, capabilities }, { over: "stdio" });
   /** A client over HTTP. */
-  const connectHttp = (
-    dialect: string | Omit<WireOptions, "name">,
-    caller: "local" | "anonymous" | UserIdentity = "local",
-  ) =>
+  const connectHttp = (dialect: string | Omit<WireOptions, "name">, caller: "local" | "anonymous" | User = "local") =>
     server.client(typeof dialect === "string" ? { revision: dialect, capabilities: {} } : dialect, {
       over: "http",
       ...(typeof caller === "object" && { headers: { "x-caller": JSON.stringify(caller) } }),
