@@ -1,8 +1,8 @@
 import { createApiKey } from "../../auth/api-key.ts";
 import type { KeyStore, StoredKey } from "../../auth/key-store.ts";
-import { hasRight } from "../../auth/rights.ts";
+import { builtInScopes, hasRight } from "../../auth/rights.ts";
 import { systemClock, toMinute, toTimestamp } from "../../clock.ts";
-import { keyCaller } from "../../command/caller.ts";
+import { type Caller, keyCaller } from "../../command/caller.ts";
 import { CommandError, Exit, type ExitCode } from "../../errors.ts";
 import { thisProgram } from "../../program/program.ts";
 import { openNodeStore } from "../../runtime/open-node-store.ts";
@@ -23,12 +23,9 @@ async function list(typed: TypedVerb): Promise<ExitCode> {
   if (notice !== undefined) terminal.say(`${terminal.colors.yellow("!")} ${notice}\n`);
   const { now, keys } = await withKeys(settings, (store) => store.list(settings.project));
   if (options.json === true)
-    terminal.print(
-      `${JSON.stringify(
-        keys.map((key) => toJson(key, now)),
-        null,
-        2,
-      )}\n`,
+    printJson(
+      typed,
+      keys.map((key) => toJson(key, now)),
     );
   else if (keys.length === 0)
     terminal.print(`No API keys for ${clean(placeOf(settings))}; ${thisProgram.name} keys add <name> adds one.\n`);
@@ -60,14 +57,21 @@ async function add(typed: TypedVerb): Promise<ExitCode> {
   const until = stored.key.expiresAt === undefined ? "never expires" : `expires ${toMinute(stored.key.expiresAt)}`;
   const tools = commands.length === 0 ? "all tools" : commands.join(", ");
   const what = `${scopes.join(", ")}; ${tools}; ${until}`;
-  show(`${green("✓")} Added ${clean(name)} for ${clean(placeOf(settings))}: ${what}`, {
-    typed,
+  show(`${green("✓")} Added ${clean(name)} for ${clean(placeOf(settings))}: ${what}`, typed, {
     ...stored,
     secret: key,
   });
-  if (!hasRight(keyCaller(id, { scopes }), "read") && !hasRight(keyCaller(id, { scopes }), "metrics"))
-    terminal.say(`${yellow("!")} It may do nothing by these scopes alone; add meanwhile:call to call tools.\n`);
+  const warning = warningOf(keyCaller(id, { scopes }), settings);
+  if (warning !== undefined) terminal.say(`${yellow("!")} ${warning}\n`);
   return Exit.Ok;
+}
+
+/** Why the key can call nothing; undefined where it can, or is for metrics. */
+function warningOf(caller: Caller, { daemon }: Settings): string | undefined {
+  if (!hasRight(caller, "read") && !hasRight(caller, "metrics"))
+    return `It may do nothing by these scopes alone; add ${builtInScopes.call} to call tools.`;
+  if (thisProgram.authors !== undefined || !daemon.isPackAlone || hasRight(caller, "admin")) return undefined;
+  return `This folder has no commands of its own, and the bundled ones need ${builtInScopes.admin}; add keys in your project's folder.`;
 }
 
 /** `meanwhile keys rotate` */
@@ -93,7 +97,7 @@ async function rotate(typed: TypedVerb): Promise<ExitCode> {
     key.earlier === undefined
       ? "servers refuse the one before within 5 s"
       : `the one before is valid until ${toMinute(key.earlier.until)}`;
-  show(`${terminal.colors.green("✓")} ${clean(name)} has a new secret; ${before}`, { typed, key, now, secret });
+  show(`${terminal.colors.green("✓")} ${clean(name)} has a new secret; ${before}`, typed, { key, now, secret });
   return Exit.Ok;
 }
 
@@ -108,30 +112,32 @@ async function revoke(typed: TypedVerb): Promise<ExitCode> {
     if (!(await keys.revoke(project, name))) throw unknownKey(name);
     return found;
   });
-  if (options.json === true) terminal.print(`${JSON.stringify(toJson(key, now), null, 2)}\n`);
+  if (options.json === true) printJson(typed, toJson(key, now));
   else terminal.say(`${terminal.colors.green("✓")} Revoked ${clean(name)}; servers refuse it within 5 s\n`);
   return Exit.Ok;
 }
 
+interface ShownSecret {
+  readonly key: StoredKey;
+  readonly now: number;
+  readonly secret: string;
+}
+
 /** The key alone goes to stdout, so that it can be piped. */
-function show(
-  line: string,
-  {
-    typed,
-    key,
-    now,
-    secret,
-  }: { readonly typed: TypedVerb; readonly key: StoredKey; readonly now: number; readonly secret: string },
-): void {
+function show(line: string, typed: TypedVerb, { key, now, secret }: ShownSecret): void {
   const { terminal, options } = typed;
   if (options.json === true) {
     const { id, name, ...facts } = toJson(key, now);
-    terminal.print(`${JSON.stringify({ id, name, key: secret, ...facts }, null, 2)}\n`);
-    return;
+    printJson(typed, { id, name, key: secret, ...facts });
+  } else {
+    terminal.say(`${line}\n`);
+    terminal.print(`${secret}\n`);
+    terminal.say("  It is shown this once. A client sends it as a header: Authorization: Bearer <key>\n");
   }
-  terminal.say(`${line}\n`);
-  terminal.print(`${secret}\n`);
-  terminal.say("  It is shown this once. A client sends it as a header: Authorization: Bearer <key>\n");
+}
+
+function printJson({ terminal }: TypedVerb, value: object): void {
+  terminal.print(`${JSON.stringify(value, null, 2)}\n`);
 }
 
 /** The key as it is printed for programs; times are text, and what is absent is left out. */

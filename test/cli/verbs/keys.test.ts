@@ -265,6 +265,17 @@ test("a key by whose scopes nothing may be done is added with a warning", async 
     expect(await warned(scopes), scopes).toBe(false);
 });
 
+test("in a folder without commands a key for less than administrators is added with a warning", async () => {
+  const { keys } = place({});
+  const warning =
+    "! This folder has no commands of its own, and the bundled ones need meanwhile:admin; add keys in your project's folder.\n";
+  const { stderr } = await keys("add", "ci");
+  expect(stderr).toContain("✓ Added ci for the bundled commands: ");
+  expect(stderr.endsWith(warning)).toBe(true);
+  for (const scopes of ["meanwhile:admin", "meanwhile:metrics,meanwhile:admin"])
+    expect((await keys("add", scopes, "--scopes", scopes)).stderr).not.toContain("!");
+});
+
 test("keys belong to a project: another one of the same home has none of them", async () => {
   const { keys, env, project } = place();
   const key = (await keys("add", "ci")).stdout;
