@@ -8,7 +8,8 @@ import { overHttp, WireClient, type WireOptions } from "./wire.ts";
 
 const fixtures = path.resolve(import.meta.dirname, "../fixtures");
 const folders = ["deferral", "questions", "nodes"].map((name) => path.join(fixtures, name, "commands"));
-const words = ["--no-bundled", ...folders.flatMap((folder) => ["--commands", folder])];
+/** The flags that select the commands of the nodes, and with them the project. */
+export const nodesFlags = ["--no-bundled", ...folders.flatMap((folder) => ["--commands", folder])];
 export const nodesToken = "the-same-token-in-all-homes-of-these-nodes";
 
 export interface Node {
@@ -46,7 +47,7 @@ export async function startNodes(count: number, { env = {}, executable }: NodesO
 
 async function startNode({ cwd, env }: NodesPlace, executable: string | undefined): Promise<Node> {
   const options = { cwd, env: { ...env, MEANWHILE_HOME: createHome() } };
-  const started = await startHttp(words, executable === undefined ? options : { ...options, executable });
+  const started = await startHttp(nodesFlags, executable === undefined ? options : { ...options, executable });
   return {
     url: started.url,
     async stop() {
@@ -67,12 +68,17 @@ function createHome(): string {
 
 interface NodesClient extends WireOptions {
   readonly isAnonymous?: boolean;
+  /** Default: the token of the nodes. */
+  readonly token?: string;
 }
 
 /** A client whose requests go wherever `next` says. */
-export function clientAt(next: () => string, { isAnonymous = false, ...wire }: NodesClient): Promise<WireClient> {
+export function clientAt(
+  next: () => string,
+  { isAnonymous = false, token = nodesToken, ...wire }: NodesClient,
+): Promise<WireClient> {
   const begin = (_url: string, init: RequestInit) => fetch(next(), init);
-  const link = overHttp("http://node.invalid/mcp", { ...(isAnonymous ? {} : { token: nodesToken }), fetch: begin });
+  const link = overHttp("http://node.invalid/mcp", { ...(isAnonymous ? {} : { token }), fetch: begin });
   cleanUp(() => link.close());
   return new WireClient(link, wire).begin();
 }
