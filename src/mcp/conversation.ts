@@ -268,11 +268,10 @@ export class Conversation implements ClientConnection {
   #begin(id: Id, method: string, params: Json, way: Way): void {
     try {
       const meta = params._meta === undefined ? {} : objectParam(params, "_meta");
-      const isModern = this.#decide(method, params, meta);
       const authentication = way.authentication ?? this.authentication;
       const router = this.#served.routerFor(authentication);
+      const isModern = this.#decide({ method, params, meta }, router);
       const handler = this.#handlerOf(method, isModern, router);
-      const allowed = this.#served.gate.authorize(authentication, method, params);
       this.#folder?.note(meta);
       const request = new IncomingRequest(this, way, {
         id,
@@ -282,6 +281,7 @@ export class Conversation implements ClientConnection {
         client: isModern ? clientOf(meta) : this.#client,
         arrivedAt: way.arrivedAt ?? this.#served.clock.monotonic(),
       });
+      const allowed = this.#served.gate.authorize(authentication, method, params);
       this.#requests.set(id, request);
       this.#run({ method, params, isModern, router, allowed }, handler, request);
     } catch (error) {
@@ -327,7 +327,7 @@ export class Conversation implements ClientConnection {
    * The first request that is no probe decides the era of its connection; throws what an improper one is answered with.
    * True for the modern one.
    */
-  #decide(method: string, params: Json, meta: Json): boolean {
+  #decide({ method, params, meta }: { method: string; params: Json; meta: Json }, router: Router): boolean {
     if (this.#era === "legacy") return false;
     const isHandshake = method === "initialize" && !isModernClaim(meta);
     if (this.#era === "modern" && isHandshake) throw unsupportedRevision(textOf(params.protocolVersion));
@@ -336,7 +336,7 @@ export class Conversation implements ClientConnection {
       return false;
     }
     // Once the era is known, a method that it does not have comes before anything that is wrong with the request.
-    if (this.#era === "modern") this.#handlerOf(method, true, this.#router);
+    if (this.#era === "modern") this.#handlerOf(method, true, router);
     if (!hasClaim(meta))
       throw badParams(
         `Request is missing the required _meta envelope for protocol revision ${modernRevision} (${metaKeys.revision}, ${metaKeys.clientCapabilities})`,
@@ -357,10 +357,6 @@ export class Conversation implements ClientConnection {
     };
   }
 
-  get #router(): Router {
-    return this.#served.routerFor(this.authentication);
-  }
-
   #handlerOf(method: string, isModern: boolean, router: Router): Handler {
     const own = isModern ? router.modern.get(method) : (ownOf(this.#ownMethods, method) ?? router.legacy.get(method));
     if (own !== undefined) return own;
@@ -371,7 +367,7 @@ export class Conversation implements ClientConnection {
 
   #initialize(params: Json): Json | Promise<Json> {
     this.#client = greetedClient(params, this.#client.wantsLog);
-    const hello = this.#router.hello(this.#client.revision, this.caller);
+    const hello = this.#served.routerFor(this.authentication).hello(this.#client.revision, this.caller);
     return this.#guest?.greet(hello, params) ?? hello;
   }
 
