@@ -54,6 +54,8 @@ describe("defineCommand", () => {
     [{ summary: "x", run, timeout: 0 }, "`timeout` must be a positive number of seconds"],
     [{ summary: "x", run, input: { name: "string" } }, "`input` must be a Standard Schema, e.g. z.object({ … })"],
     [{ summary: "x", run, input: z.string() }, "`input` must be an object schema"],
+    [{ summary: "x", run, scopes: "notes:write" }, "`scopes` must be a list of scopes without spaces"],
+    [{ summary: "x", run, scopes: ["notes write"] }, "`scopes` must be a list of scopes without spaces"],
     [{ summary: "x", run, timeuot: 5 }, "`timeuot` is not a field of a command; did you mean `timeout`?"],
     [{ sumary: "x", run }, "`sumary` is not a field of a command; did you mean `summary`?"],
     [{ summary: "x", run, colour: "red" }, "`colour` is not a field of a command; known: summary, run,"],

@@ -1,3 +1,5 @@
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { defineCommand } from "../../src/command/command.ts";
@@ -73,6 +75,21 @@ describe("a server of an app", () => {
     await expect(server.tasks.cancel("x", { caller: reader })).rejects.toThrow("meanwhile:call");
     expect(await server.tasks.get("x", { caller: reader })).toBeUndefined();
   });
+});
+
+test("a client over a transport has the rights of the caller that the app names for it", async () => {
+  const server = createServer({ name: "acme", version: "1.0.0", commands: [command("note purge")], auth });
+  onTestFinished(() => server.close());
+  const connect = async (caller: ReturnType<typeof app>) => {
+    const [theirs, ours] = InMemoryTransport.createLinkedPair();
+    await server.connect(ours, { caller });
+    const client = new Client({ name: "one", version: "1" });
+    await client.connect(theirs);
+    return client;
+  };
+  const purge = { name: "note_purge", arguments: {} };
+  await expect((await connect(app())).callTool(purge)).rejects.toThrow("notes:admin");
+  expect((await (await connect(app({ scopes: ["notes:admin"] }))).callTool(purge)).isError).not.toBe(true);
 });
 
 test("a wrapped server's tools are held to the same rules", async () => {

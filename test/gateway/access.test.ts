@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { namesIn, serveGateway, textIn, type User } from "../helpers/gateway.ts";
+import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { httpUpstream } from "../helpers/upstreams.ts";
 import { waitFor } from "../helpers/wait-for.ts";
 
@@ -51,15 +52,38 @@ describe.each(["2025-11-25", "2026-07-28"])("tools of an upstream on %s", (revis
       return [status, text.replaceAll(name, "NAME").replaceAll(/^id: .*$/gm, "id: EVENT")];
     };
     const unknown = await bytesOf("up_missing");
-    expect(await bytesOf("up_upper")).toEqual(unknown);
+    expect(await bytesOf("up_count")).toEqual(unknown);
     const names = await namesIn(outside, "tools");
     expect(names.filter((name) => name.startsWith("up_"))).toEqual(["up_echo"]);
-    expect(await bytesOf("up_add")).toEqual(await bytesOf("up_nix"));
+    expect(await bytesOf("up_count")).toEqual(await bytesOf("up_nix"));
     expect(callsOf(upstream)).toBe(0);
     const inside = await connectHttp(revision, user([], ["ops"]));
     expect((await namesIn(inside, "tools")).filter((name) => name.startsWith("up_")).length).toBeGreaterThan(1);
   });
 });
+
+test.each(["2025-11-25", "2026-07-28"])(
+  "a tool of the only upstream of a wrapped entry is unknown to callers of other groups (%s)",
+  async (revision) => {
+    const upstream = await httpUpstream();
+    const rules = { auth: { access: [{ tools: "count", groups: ["ops"] }] } };
+    const home = writeFiles(temporaryFolder(), { "config.json": JSON.stringify(rules) });
+    const { connectHttp } = await serveGateway({ wrap: { upstreams: { up: { url: upstream.url } } }, home });
+    const outside = await connectHttp(revision, user([]));
+    const bytesOf = async (name: string) => {
+      const { status, text } = await outside.request("tools/call", { name, arguments: {} }, { id: 5_000 });
+      return [status, text.replaceAll(name, "NAME").replaceAll(/^id: .*$/gm, "id: EVENT")];
+    };
+    expect(await bytesOf("count")).toEqual(await bytesOf("xxxxx"));
+    expect(await namesIn(outside, "tools")).not.toContain("count");
+    expect(await bytesOf("count")).toEqual(await bytesOf("xxxxx"));
+    expect(callsOf(upstream)).toBe(0);
+    expect(textIn(await outside.call("echo", { text: "hello" }))).toBe("hello");
+    const inside = await connectHttp(revision, user([], ["ops"]));
+    expect(await namesIn(inside, "tools")).toContain("count");
+    expect((await inside.call("count")).isError).not.toBe(true);
+  },
+);
 
 test("a pattern that matches no tool is a warning, once the upstreams have said what they have", async () => {
   const { logged, connectHttp } = await open([{ tools: "up_echo" }, { tools: "up_ecko" }, { tools: "*zzz*" }]);

@@ -1,9 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { Authentication } from "../../src/auth/authentication.ts";
 import { type CallerDetails, keyCaller, userCaller } from "../../src/command/caller.ts";
+import { FakeClock } from "../helpers/fake-clock.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { startTask } from "../helpers/place.ts";
 import { openServer } from "../helpers/server.ts";
-import { type Fields, resultOf, type WireClient } from "../helpers/wire.ts";
+import { type Fields, resultOf, takesAll, type WireClient } from "../helpers/wire.ts";
 
 /** Which tools a caller over HTTP is listed and may call, whatever they are made of. */
 
@@ -268,4 +270,87 @@ test("a session takes each request with the scopes of its own credential", async
   expect(resultOf(written).structuredContent?.data).toMatchObject({ scopes: [call, "notes:write"] });
   const listed = await reader.request("tools/list", {}, { headers });
   expect((resultOf(listed).tools as { name: string }[]).map(({ name }) => name)).toContain("note_write");
+});
+
+describe.each(eras)("commands whose files are not loaded yet on %s", (revision) => {
+  const openLate = async () => {
+    const home = temporaryFolder();
+    const folder = writeFiles(temporaryFolder(), {
+      "note/read.ts": command("Reads"),
+      "note/write.ts": command("Writes", `scopes: ["notes:write"], aliases: ["scribble"],`),
+    });
+    const open = async () =>
+      await openServer({
+        ...{ in: "http", home, commands: folder, clock: new FakeClock(), loadsLate: true },
+        identify: ({ headers }) => JSON.parse(String(headers["x-caller"])) as Authentication,
+      });
+    const server = await open();
+    const client = (who: Authentication, on = server) =>
+      on.client({ revision, capabilities: {} }, { headers: { "x-caller": JSON.stringify(who) } });
+    return { server, client, open };
+  };
+
+  test.each(["note_write", "scribble"])("need their scopes in the first call (%s)", async (name) => {
+    const { server, client } = await openLate();
+    expect(server.runtime.catalog.pending).toHaveLength(2);
+    const refused = await callTool(await client(key([call])), name);
+    expect([refused.status, refused.error?.data]).toMatchObject([403, { scopes: [call, "notes:write"] }]);
+  });
+
+  test("are called with their scopes", async () => {
+    const { client } = await openLate();
+    const answer = resultOf(await callTool(await client(key([call, "notes:write"])), "note_write"));
+    expect(answer.structuredContent?.data).toMatchObject({ kind: "key" });
+  });
+
+  test("are listed by the scopes that they had when they were last loaded", async () => {
+    const { server, client, open } = await openLate();
+    const names = ["note_read", "note_write"];
+    expect(await tools(await client(key([call, "notes:write"])))).toEqual(names);
+    await server.close();
+    const next = await open();
+    expect(await tools(await client(key([call]), next))).toEqual(["note_read"]);
+    expect(await tools(await client(key([call, "notes:write"]), next))).toEqual(names);
+    expect(next.runtime.catalog.pending.length, "loaded files").toBeGreaterThan(0);
+  });
+});
+
+test("an administrator sees no task of another caller over MCP", async () => {
+  const { server } = await shared();
+  const at = (who: Authentication, revision: string) =>
+    server.client({ revision, capabilities: takesAll }, { headers: { "x-caller": JSON.stringify(who) } });
+  const owner = await at(key([call]), "2026-07-28");
+  const { taskId } = await startTask(owner, "note_read", {}, { _meta: { "meanwhile/task": {} } });
+  const admins = [
+    user(["meanwhile:admin"]),
+    { ...key(["meanwhile:admin"]), caller: keyCaller("k2", { scopes: ["meanwhile:admin"] }) },
+  ];
+  for (const admin of admins) {
+    const [session, modern] = [await at(admin, "2025-11-25"), await at(admin, "2026-07-28")];
+    expect(resultOf(await session.request("tasks/list")).tasks).toEqual([]);
+    for (const method of ["tasks/get", "tasks/result", "tasks/cancel"])
+      expect((await session.request(method, { taskId })).error?.message, method).toMatch(/^There is no such task/);
+    for (const [method, more] of [
+      ["tasks/get", {}],
+      ["tasks/cancel", {}],
+      ["tasks/update", { inputResponses: {} }],
+    ] as const)
+      expect((await modern.request(method, { taskId, ...more })).error?.message, method).toMatch(
+        /^There is no such task/,
+      );
+    expect((await modern.listen([taskId])).acknowledged).toEqual({ taskIds: [] });
+    for (const client of [session, modern]) {
+      for (const name of ["task_status", "task_result", "task_cancel"])
+        expect(resultOf(await callTool(client, name, { job_id: taskId })).isError, name).toBe(true);
+      expect(JSON.stringify(await callTool(client, "task_result"))).not.toContain(taskId);
+      const completed = await client.request("completion/complete", {
+        name: "task_status",
+        argument: "job_id",
+        partial_argument: "",
+      });
+      expect(JSON.stringify(completed.result)).not.toContain(taskId);
+      expect(resultOf(await client.request("resources/list")).resources).toEqual([]);
+    }
+  }
+  expect((await owner.request("tasks/get", { taskId })).result).toMatchObject({ taskId });
 });

@@ -104,3 +104,15 @@ test("a store that cannot be read is named, and the list is there all the same",
   expect(tools).toMatchObject([{ name: "a_b", taskModeRecommended: true }]);
   expect(said).toMatch(/^! How long the commands take is not known: .+\n$/);
 });
+
+test("the list names the scopes that a command needs over HTTP", async () => {
+  const { list } = project({
+    "commands/note/read.ts": command(),
+    "commands/note/write.ts": command('scopes: ["notes:write", "staff"],'),
+  });
+  const { tools } = await list();
+  expect(tools.map(({ name, scopes }) => [name, scopes])).toEqual([
+    ["note_read", undefined],
+    ["note_write", ["notes:write", "staff"]],
+  ]);
+});
