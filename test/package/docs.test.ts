@@ -100,10 +100,8 @@ test("docs/wire.md names every vendor key that the source reads or writes, and n
   expect([...told].sort()).toEqual([...used].sort());
 });
 
-test("SECURITY.md names tests that are there", () => {
-  const named = [...textOf("SECURITY.md").matchAll(/`((?:[a-z-]+\/)*[a-z-]+\.test\.ts)`/g)].map(
-    (match) => match[1] as string,
-  );
+test.each(["SECURITY.md", "docs/security.md"])("%s names tests that are there", (page) => {
+  const named = [...textOf(page).matchAll(/`((?:[a-z-]+\/)*[a-z-]+\.test\.ts)`/g)].map((match) => match[1] as string);
   expect(named.length).toBeGreaterThan(30);
   for (const file of named) expect(existsSync(path.join(root, "test", file)), file).toBe(true);
 });
