@@ -59,10 +59,11 @@ function toWork({ entries, wrapped }: BannerFacts): string {
   return `serves ${entries.length} command${entries.length === 1 ? "" : "s"}`;
 }
 
-function toDoor({ allowAnonymous, wrapped, issuers }: BannerFacts): string {
+function toDoor({ allowAnonymous, wrapped, issuers, program }: BannerFacts): string {
   if (issuers.length > 0 && !allowAnonymous)
     return `Users sign in at ${issuers.join(" or ")}; who sends this header is you:`;
-  if (!allowAnonymous) return "Who sends this header is you, and nobody else is let in:";
+  if (!allowAnonymous)
+    return `A client with this header is you; other clients need a key (${program} keys add <name>):`;
   if (wrapped !== undefined)
     return `Strangers are let in, to all that ${wrapped.join(", ")} can do; who sends this header is you:`;
   return "Strangers are let in, but to no bundled command; who sends this header is you:";

@@ -33,3 +33,9 @@ test("names the issuers at which users sign in", () => {
     "Users sign in at https://one.example or https://two.example; who sends this header is you:",
   );
 });
+
+test("says how other clients get a key", () => {
+  expect(banner({ program: "npx meanwhile" })).toContain(
+    "A client with this header is you; other clients need a key (npx meanwhile keys add <name>):",
+  );
+});
