@@ -32,7 +32,9 @@ interface Person {
 }
 
 async function openServer(home: string, store: string, config: object) {
-  const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": JSON.stringify({ commands: [commands], ...config }) });
+  const cwd = writeFiles(temporaryFolder(), {
+    "meanwhile.config.json": JSON.stringify({ commands: [commands], ...config }),
+  });
   const env = { MEANWHILE_HOME: home, MEANWHILE_STORE: store };
   const server = await startHttpHere(["--no-bundled"], { cwd, env });
   const keys = async (...words: string[]) => {
@@ -169,13 +171,15 @@ async function startAsking(person: Person): Promise<string> {
   return taskId;
 }
 
+/** A credential that is not accepted is refused before the method is read, so a few methods are enough. */
+const waysFor = <T>({ expected }: Person, all: readonly T[]): readonly T[] =>
+  expected === 401 ? all.slice(0, 3) : all;
+
 const isServed = ({ error, result }: Answer) => error === undefined && result?.isError !== true;
 
 /** An answer without what is different by chance. */
 function withoutChance({ status, headers, text }: Answer, id: string): string {
-  const kept = [...headers].filter(
-    ([name]) => !["date", "mcp-session-id", "content-length"].includes(name),
-  );
+  const kept = [...headers].filter(([name]) => !["date", "mcp-session-id", "content-length"].includes(name));
   const body = text
     .replaceAll(id, "ID")
     .replaceAll(/^id: .*$/gm, "id: EVENT")
@@ -192,7 +196,7 @@ export function testWhoSeesTasks(options: WhoSeesTasksOptions): void {
       for (const [who, person] of Object.entries(people)) {
         if (person.expected === "owner") continue;
         const clients = { modern: modernOf(person), legacy: await legacyOf(person) };
-        for (const way of ways) {
+        for (const way of waysFor(person, ways)) {
           const what = `${who}: ${nameOf(way)}`;
           const ask = (id: string) => clients[way.era].request(way.method, way.params(id), { id: 1_000 });
           const answer = await ask(taskId);
@@ -220,7 +224,7 @@ export function testWhoSeesTasks(options: WhoSeesTasksOptions): void {
         const clients = { modern: modernOf(person), legacy: await legacyOf(person) };
         const isOwners = person.expected === "owner" || person.expected === "reader";
         const found: string[] = [];
-        for (const { era, method, params } of lists) {
+        for (const { era, method, params } of waysFor(person, lists)) {
           const what = `${who}: ${method} ${JSON.stringify(params(""))}`;
           const answer = await clients[era].request(method, params(""));
           if (typeof person.expected === "number") expect(answer.status, what).toBe(person.expected);
