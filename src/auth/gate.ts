@@ -52,24 +52,28 @@ export class Gate {
   }
 
   #check(authentication: Authentication, { method, params, name }: Asked): void {
-    const tool = name === undefined ? undefined : this.#toolOf(name);
-    const right = this.#isChange(method, params, tool) ? builtInScopes.call : builtInScopes.read;
-    const standing = tool === undefined ? "granted" : this.#options.access.standingOf(authentication, tool);
-    const scopes = new Set<string>([right, ...(typeof standing === "string" ? [] : standing.scopes)]);
+    const tools = name === undefined ? [] : this.#toolsOf(name);
+    const right = this.#isChange(method, params, tools) ? builtInScopes.call : builtInScopes.read;
+    const standings = tools.map((tool) => this.#options.access.standingOf(authentication, tool));
+    const scopes = new Set<string>([right, ...standings.flatMap((one) => (typeof one === "string" ? [] : one.scopes))]);
     if ([...scopes].every((scope) => hasScope(authentication.caller, scope))) return;
     throw new InsufficientScope(describe(method, name), withoutIncluded(scopes), authentication);
   }
 
-  /** The tool that a name leads to; undefined for a follow-up tool. */
-  #toolOf(name: string): GuardedTool | undefined {
+  /**
+   * The tools that a name may lead to: a command, and for its alias also a tool of that name that an author has
+   * registered by hand. Empty for a follow-up tool.
+   */
+  #toolsOf(name: string): readonly GuardedTool[] {
     const { catalog, followUps } = this.#options;
     const entry = catalog.get(name) ?? catalog.problemOf(name);
-    if (entry !== undefined) return { ...entry, toolName: entry.toolName ?? name };
-    return followUps.has(name) ? undefined : { toolName: name };
+    if (entry === undefined) return followUps.has(name) ? [] : [{ toolName: name }];
+    const command = { ...entry, toolName: entry.toolName ?? name };
+    return command.toolName === name ? [command] : [command, { toolName: name }];
   }
 
-  #isChange(method: string | undefined, params: Params, tool: GuardedTool | undefined): boolean {
-    if (method !== "tools/call" || tool !== undefined) return method === undefined || methodsThatChange.has(method);
+  #isChange(method: string | undefined, params: Params, tools: readonly GuardedTool[]): boolean {
+    if (method !== "tools/call" || tools.length > 0) return method === undefined || methodsThatChange.has(method);
     const name = this.#options.followUps.get(String(params.name));
     const { cancel, answer } = (params.arguments ?? {}) as Params;
     if (name === "task_result") return (cancel !== undefined && cancel !== false) || answer !== undefined;

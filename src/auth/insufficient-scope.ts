@@ -1,6 +1,9 @@
 import { ProtocolError, RpcCode } from "../errors.ts";
 import type { Authentication } from "./authentication.ts";
 
+/** An error names this many characters of the scopes that a caller has. */
+const maxHeld = 500;
+
 /** The caller has too few scopes for a request. Over HTTP it is 403 with a challenge, 401 for an anonymous caller. */
 export class InsufficientScope extends ProtocolError {
   /** Everything that the request needs, also what the caller has. */
@@ -8,7 +11,7 @@ export class InsufficientScope extends ProtocolError {
   readonly isAnonymous: boolean;
 
   constructor(what: string, scopes: readonly string[], { caller, scopesFrom }: Authentication) {
-    const held = caller.scopes.length === 0 ? "no scope" : caller.scopes.join(", ");
+    const held = caller.scopes.length === 0 ? "no scope" : caller.scopes.join(", ").slice(0, maxHeld);
     const isAnonymous = caller.kind === "anonymous";
     const facts = isAnonymous ? "the request came without a credential" : `${scopesFrom ?? "the caller"} has ${held}`;
     super(

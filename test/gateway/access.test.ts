@@ -52,6 +52,7 @@ describe.each(["2025-11-25", "2026-07-28"])("tools of an upstream on %s", (revis
       return [status, text.replaceAll(name, "NAME").replaceAll(/^id: .*$/gm, "id: EVENT")];
     };
     const unknown = await bytesOf("up_missing");
+    expect(await bytesOf("count"), "by the upstream's own name").toEqual(unknown);
     expect(await bytesOf("up_count")).toEqual(unknown);
     const names = await namesIn(outside, "tools");
     expect(names.filter((name) => name.startsWith("up_"))).toEqual(["up_echo"]);

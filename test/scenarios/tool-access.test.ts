@@ -22,6 +22,7 @@ const files = {
   "commands/note/read.ts": command("Reads"),
   "commands/note/write.ts": command("Writes", `scopes: ["notes:write"], aliases: ["scribble"],`),
   "commands/note/purge.ts": command("Purges"),
+  "commands/clash/count.ts": command("Counts", `aliases: ["by_hand"],`),
   "commands/ops/drain.ts": command("Drains", `complete: { word: () => ["a secret"] },`),
   "meanwhile.config.ts": `import { defineConfig } from "meanwhile";
 import { z } from "zod";
@@ -33,12 +34,13 @@ export default defineConfig({
       { tools: "note_purge", scopes: ["notes:admin"] },
       { tools: "ops_*", groups: ["ops"] },
       { tools: "hand_*", scopes: ["hands"] },
+      { tools: "by_hand", scopes: ["hands"] },
       { tools: "hand_ops", groups: ["ops"] },
       { tools: "transform_*" },
     ],
   },
   mcp(server) {
-    for (const name of ["hand_made", "hand_ops"])
+    for (const name of ["hand_made", "hand_ops", "by_hand"])
       server.registerTool(name, { description: name, inputSchema: z.object({}) }, () => text("by " + name));
   },
 });
@@ -130,6 +132,7 @@ describe.each(eras)("on %s", (revision) => {
     ["an alias of it", "scribble", `${call} notes:write`],
     ["a tool that a rule matches", "note_purge", `${call} notes:admin`],
     ["a tool of the author's server", "hand_made", `${call} hands`],
+    ["a tool of the author's server with the name of an alias", "by_hand", `${call} hands`],
     ["a bundled command", "monitor_status", "meanwhile:admin"],
   ])("a call of %s with too few scopes is 403, and says all that is needed", async (_what, name, scopes) => {
     const { client } = await shared();
