@@ -178,13 +178,18 @@ export async function openStdio(server, env) {
   };
 }
 
-/** Starts a server on a free port; `revision` is "2026-07-28" (no handshake) or "2025-11-25" (a session). */
-export async function openHttp(server, env, { revision }) {
+/**
+ * Starts a server on a free port; `revision` is "2026-07-28" (no handshake) or "2025-11-25" (a session). `authorize`
+ * returns the Authorization header of a request; default: none is sent.
+ */
+export async function openHttp(server, env, { revision, authorize }) {
   const started = new ServerProcess(server.http, env);
   const lanes = new HttpLanes(await started.url(server.url));
   const baseHeaders = { "content-type": "application/json", ...acceptBoth };
   let lastId = 0;
-  const post = (message, headers) => lanes.post(JSON.stringify(message), { ...baseHeaders, ...headers });
+  const credential = authorize === undefined ? () => undefined : () => ({ authorization: authorize() });
+  const post = (message, headers) =>
+    lanes.post(JSON.stringify(message), { ...baseHeaders, ...credential(), ...headers });
   const request = async (method, params, headers) => {
     const id = ++lastId;
     const answer = await post({ jsonrpc: "2.0", id, method, params }, headers);
