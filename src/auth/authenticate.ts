@@ -34,6 +34,8 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   const { homeToken, localUser, allowAnonymous, verifiers = [], issuers = [] } = options;
   const cure = () => cureFor(issuers);
   const isHomeToken = (token: string) => isSameSecret(token, homeToken());
+  const asLocalUser = (token: string): Authentication | undefined =>
+    isHomeToken(token) ? { caller: localUser, isStillValid: () => isHomeToken(token) } : undefined;
   return ({ authorization, isRepeated, isInQuery }) => {
     if (isInQuery) throw refusal(`A token in the URL is not taken, because URLs are kept and logged; ${cure()}.`);
     if (isRepeated) throw refusal(`There is more than one Authorization header; ${cure()}, once.`);
@@ -44,20 +46,31 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     }
     const token = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
     if (token === undefined) throw refusal(`The Authorization header holds no bearer token; ${cure()}.`);
-    if (isHomeToken(token)) return { caller: localUser, isStillValid: () => isHomeToken(token) };
+    // The home's token comes last, because comparing with it looks at its file. It may have any form.
     const verifier = verifiers.find((one) => one.accepts(token));
-    if (verifier === undefined) throw refusal(`${issuers.length === 0 ? notOurs : opaque}; ${cure()}.`);
-    return verify(verifier, token);
+    if (verifier !== undefined) return verify(verifier, token, asLocalUser);
+    const local = asLocalUser(token);
+    if (local === undefined) throw refusal(`${issuers.length === 0 ? notOurs : opaque}; ${cure()}.`);
+    return local;
   };
 }
 
-/** An error that a verifier does not expect refuses the request too. */
-function verify(verifier: TokenVerifier, token: string): Authentication | Promise<Authentication> {
+/** `orElse` is asked about a token that the verifier refuses. An error that a verifier does not expect refuses too. */
+function verify(
+  verifier: TokenVerifier,
+  token: string,
+  orElse: (token: string) => Authentication | undefined,
+): Authentication | Promise<Authentication> {
+  const refuse = (error: unknown): Authentication => {
+    const found = orElse(token);
+    if (found === undefined) throw asRefusal(error);
+    return found;
+  };
   try {
     const found = verifier.verify(token);
-    return found instanceof Promise ? found.catch((error: unknown) => Promise.reject(asRefusal(error))) : found;
+    return found instanceof Promise ? found.catch(refuse) : found;
   } catch (error) {
-    throw asRefusal(error);
+    return refuse(error);
   }
 }
 

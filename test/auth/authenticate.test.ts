@@ -98,6 +98,35 @@ test("a store or issuer that cannot be reached is `unavailable`", async () => {
   expect(await kindOf(() => authenticate(of("Bearer mw_1")))).toBe("unavailable");
 });
 
+test.each<[string, () => never]>([
+  [
+    "throws",
+    () => {
+      throw new AuthenticationError("invalid", "The API key is unknown.");
+    },
+  ],
+  ["rejects", () => Promise.reject(new AuthenticationError("unavailable", "Try again.")) as never],
+])(
+  "the home's token may have the form of a key: the verifier %s, and the token is the local user's",
+  async (_, verify) => {
+    const { authenticate, reset } = open({ verify });
+    reset("mw_home");
+    expect(await authenticate(of("Bearer mw_home"))).toMatchObject({ caller: localUser });
+  },
+);
+
+test("the home's token is not read for a request with a valid key", async () => {
+  let reads = 0;
+  const authenticate = createAuthenticator({
+    homeToken: () => String(++reads),
+    localUser,
+    allowAnonymous: false,
+    verifiers: [{ accepts: () => true, verify: () => ({ caller: keyCaller("one") }) }],
+  });
+  expect(await authenticate(of("Bearer mw_1"))).toEqual({ caller: keyCaller("one") });
+  expect(reads).toBe(0);
+});
+
 test("a verifier sees only the tokens of its own kind", async () => {
   const { authenticate, verified } = open();
   await authenticate(of("Bearer token-of-the-home"));
