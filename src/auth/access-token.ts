@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash as hashText } from "node:crypto";
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from "jose";
 import type { Clock } from "../clock.ts";
 import { messageOf } from "../errors.ts";
@@ -67,7 +67,7 @@ class AccessTokenVerifier implements TokenVerifier {
 
   verify(token: string): Authentication | Promise<Authentication> {
     if (token.length > maxTokenLength) throw invalid("The access token is too long.");
-    const hash = createHash("sha256").update(token).digest("base64url");
+    const hash = hashText("sha256", token, "base64url");
     const known = this.#verified.get(hash);
     if (known !== undefined && known.until > this.#options.clock.now()) return known.authentication;
     const pending = this.#pending.get(hash) ?? this.#verifyOnce(token, hash);

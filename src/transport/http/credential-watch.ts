@@ -21,18 +21,18 @@ export class CredentialWatch {
     const { validUntil, isStillValid } = authentication;
     if (validUntil === undefined && isStillValid === undefined) return;
     this.#open.set(exchange, authentication);
-    exchange.onClose(() => this.#delete(exchange));
+    exchange.onClose(() => this.#open.delete(exchange));
     this.#cancel ??= this.#clock.after(checkMs, this.#check);
   }
 
-  #delete(exchange: HttpExchange): void {
-    if (!this.#open.delete(exchange) || this.#open.size > 0) return;
+  /** Ends the timer, which otherwise runs until a check finds no response. */
+  close(): void {
     this.#cancel?.();
     this.#cancel = undefined;
   }
 
   readonly #check = (): void => {
-    this.#cancel = this.#clock.after(checkMs, this.#check);
+    this.#cancel = this.#open.size === 0 ? undefined : this.#clock.after(checkMs, this.#check);
     for (const [exchange, authentication] of this.#open) void this.#checkOne(exchange, authentication);
   };
 

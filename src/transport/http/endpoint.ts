@@ -58,6 +58,7 @@ export class Endpoint {
   }
 
   async close(): Promise<void> {
+    this.#credentials.close();
     this.#sessions.close();
     this.#options.serving.listening.endHttp();
     // Their last words are written by then.
