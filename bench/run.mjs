@@ -1,5 +1,5 @@
 // npm run bench [-- --quick] [--markdown] [--before <checkout>] [--only <section>]
-// Sections: stdio, http, task-get, sessions, start, help, own, embed, tasks, tasks-postgres, growth, completion, front, wrap, pack, pack-search.
+// Sections: stdio, http, task-get, sessions, start, help, own, embed, tasks, tasks-postgres, growth, completion, front, auth, wrap, pack, pack-search.
 // Measures Meanwhile and its peers side by side, and Meanwhile beside itself, and prints a table of each. A missed goal
 // is reported; only what breaks fails.
 import { spawnSync } from "node:child_process";
@@ -32,6 +32,7 @@ const programsToo = {
   growth: ["tasks.mjs", "--growth"],
   completion: ["completion.mjs"],
   front: ["front.mjs"],
+  auth: ["auth.mjs"],
   wrap: ["wrap.mjs"],
   pack: ["pack.mjs"],
   "pack-search": ["pack-search.mjs"],
