@@ -2,7 +2,7 @@
  * How the caller was identified. `local`: the user of the home, or the program that embeds the server. `key`: an API key.
  * `user`: an access token of an issuer. `app`: the `identify` of an embedding app. `anonymous`: not at all.
  */
-export type CallerKind = "local" | "key" | "user" | "app" | "anonymous";
+type CallerKind = "local" | "key" | "user" | "app" | "anonymous";
 
 /** Who asked for a call or task. */
 export interface Caller {
@@ -88,7 +88,7 @@ export function localKeyOf(owner: string): string {
 }
 
 /** What the tasks of an app's caller are stored under. */
-export function appKeyOf(project: string, id: string): string {
+function appKeyOf(project: string, id: string): string {
   return `${prefixes.app}${JSON.stringify([project, id])}`;
 }
 

@@ -250,10 +250,7 @@ function toSettings(
   const { upstreams, leftOut } = withoutDisabled(wrap ?? { upstreams: config.upstreams ?? {} });
   const named = countedNames(config.env ?? [], referencesIn(upstreams));
   const version = projectVersion(cwd, sources, configFile);
-  // The files of commands may change the variables, for example by dotenv. On Windows a copy would find no name that is
-  // written in another case.
-  const isWindows = system.platform === "win32";
-  const startedWith = isWindows ? env : { ...env };
+  const startedWith = keepVariables(env);
   /** Reads all files of the project, so it is called only when the names are needed. */
   const names = once(() => countedNames(named, namesRead(sources)));
   const parts = { sources, configFile, userConfigFile: home.configFile, env, version };
@@ -263,7 +260,7 @@ function toSettings(
     isAcrossMachines(store) ? {} : { ...markValues(home, startedWith, names()), ...marksOfWrap(home, wrap) },
   );
   const store = storeOf(home, env, cwd);
-  if (isWindows) marks();
+  if (startedWith === env) marks();
   return {
     home,
     store,
@@ -297,6 +294,14 @@ function toSettings(
     leftOut,
     isWrap: wrap !== undefined,
   };
+}
+
+/**
+ * Copies the variables, because the files of commands may change them, for example by dotenv. On Windows a copy would
+ * find no name that is written in another case, so there the variables are returned, to be read at once.
+ */
+function keepVariables(env: Surroundings["env"]): Surroundings["env"] {
+  return system.platform === "win32" ? env : { ...env };
 }
 
 /**
