@@ -36,9 +36,16 @@ export interface GuardedTool {
  */
 export type Standing = "granted" | "hidden" | { readonly scopes: readonly string[] };
 
+/** So many names are kept with their rules. */
+const maxNames = 10_000;
+/** A longer name is no tool's. */
+const maxNameLength = 200;
+
 /** Decides which tools a caller may list and call. */
 export class ToolAccess {
   readonly #rules: readonly AccessRule[];
+  /** The rules for names that were looked up. */
+  readonly #rulesByName = new Map<string, readonly AccessRule[]>();
   readonly #listsUngranted: boolean;
   /** How the IDs begin of users who cannot ask their issuer for more scopes. */
   readonly #fixed: readonly string[];
@@ -56,6 +63,7 @@ export class ToolAccess {
     if (tool.isBundled === true && caller.kind === "anonymous") return "hidden";
     if (!rules.every(({ groups }) => groups === undefined || groups.some((group) => caller.groups.includes(group))))
       return "hidden";
+    if (rules.length === 0 && tool.isBundled !== true && (tool.command?.scopes ?? []).length === 0) return "granted";
     const isForAdmins = tool.isBundled === true && rules.length === 0 && caller.kind !== "app";
     const scopes = new Set([
       ...(tool.command?.scopes ?? []),
@@ -112,6 +120,17 @@ export class ToolAccess {
 
   /** The most specific rule; several where none is more specific than the other, and then all of them count. */
   #rulesFor(toolName: string): readonly AccessRule[] {
+    const known = this.#rulesByName.get(toolName);
+    if (known !== undefined) return known;
+    const rules = this.#findRules(toolName);
+    // Names come from clients as well, who may send any number of them.
+    if (toolName.length > maxNameLength) return rules;
+    if (this.#rulesByName.size >= maxNames) this.#rulesByName.clear();
+    this.#rulesByName.set(toolName, rules);
+    return rules;
+  }
+
+  #findRules(toolName: string): readonly AccessRule[] {
     const best = this.#rules.find(({ tools }) => matchesTool(tools, toolName));
     if (best === undefined) return [];
     return this.#rules.filter(({ tools }) => bySpecificity(tools, best.tools) === 0 && matchesTool(tools, toolName));

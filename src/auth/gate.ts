@@ -55,8 +55,9 @@ export class Gate {
     const tools = name === undefined ? [] : this.#toolsOf(name);
     const right = this.#isChange(method, params, tools) ? builtInScopes.call : builtInScopes.read;
     const standings = tools.map((tool) => this.#options.access.standingOf(authentication, tool));
-    const scopes = new Set<string>([right, ...standings.flatMap((one) => (typeof one === "string" ? [] : one.scopes))]);
-    if ([...scopes].every((scope) => hasScope(authentication.caller, scope))) return;
+    const ofTools = standings.flatMap((one) => (typeof one === "string" ? [] : one.scopes));
+    if (ofTools.length === 0 && hasScope(authentication.caller, right)) return;
+    const scopes = new Set<string>([right, ...ofTools]);
     throw new InsufficientScope(describe(method, name), withoutIncluded(scopes), authentication);
   }
 

@@ -10,12 +10,14 @@ export const builtInScopes = {
 
 export type Right = keyof typeof builtInScopes;
 
-/** What each scope includes beside its own right. */
-const includes: Readonly<Record<Right, readonly Right[]>> = {
-  read: [],
-  call: ["read"],
-  metrics: [],
-  admin: ["call", "read", "metrics"],
+const { read, call, metrics, admin } = builtInScopes;
+
+/** The scopes of which each grants a right. */
+const grantedBy: Readonly<Record<Right, readonly string[]>> = {
+  read: [read, call, admin],
+  call: [call, admin],
+  metrics: [metrics, admin],
+  admin: [admin],
 };
 
 /**
@@ -26,12 +28,7 @@ export function hasRight({ kind, scopes }: Caller, right: Right): boolean {
   if (kind === "local") return true;
   const isOpen = kind === "anonymous" || (kind === "app" && !scopes.some((scope) => scope.startsWith("meanwhile:")));
   if (isOpen) return right === "read" || right === "call";
-  return rightsIn(scopes).has(right);
-}
-
-function rightsIn(scopes: readonly string[]): ReadonlySet<Right> {
-  const rights = (Object.keys(builtInScopes) as Right[]).filter((right) => scopes.includes(builtInScopes[right]));
-  return new Set(rights.flatMap((right) => [right, ...includes[right]]));
+  return grantedBy[right].some((scope) => scopes.includes(scope));
 }
 
 /** The scopes in a list of them, each once. A word that cannot be a scope (RFC 6749, 3.3) is left out. */

@@ -225,7 +225,9 @@ function createPartsByCaller(options: PartsOptions): (authentication: Authentica
   const { access } = options;
   const whole = createParts(options, undefined);
   const byRights = new Map<string, Parts>();
-  return (authentication) => {
+  /** A credential that is cached comes with request after request. */
+  const known = new WeakMap<Authentication, Parts>();
+  const find = (authentication: Authentication): Parts => {
     const rights = access.reduce(authentication);
     if (rights === undefined) return whole;
     const key = JSON.stringify(rights);
@@ -237,8 +239,10 @@ function createPartsByCaller(options: PartsOptions): (authentication: Authentica
       if (byRights.size <= maxParts) break;
       byRights.delete(oldest);
     }
+    known.set(authentication, parts);
     return parts;
   };
+  return (authentication) => known.get(authentication) ?? find(authentication);
 }
 
 /** What a caller with these rights is listed, calls, completes or is suggested; undefined rights for everything. */
