@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import {
   type CryptoKey,
   createLocalJWKSet,
@@ -9,6 +10,7 @@ import {
 import { type Clock, within } from "../clock.ts";
 import { messageOf } from "../errors.ts";
 import type { Logger } from "../log.ts";
+import { isLoopbackHost, kindOf } from "../wire/address-kinds.ts";
 import { textOf } from "../wire/json.ts";
 import { AuthenticationError } from "./authentication.ts";
 import { IssuerDocumentError, readIssuerDocument } from "./issuer-document.ts";
@@ -179,13 +181,20 @@ function metadataPlaces(issuer: string): readonly URL[] {
   return [...new Set(places)].map((place) => new URL(place, issuer));
 }
 
-/** A remote issuer must not send us to a service of this machine. */
 function toKeysUrl(place: URL, uri: string | undefined): URL {
-  const url = uri === undefined ? null : URL.parse(uri);
-  const isAllowed = url !== null && isSecureUrl(url.href) && (url.protocol === "https:" || place.protocol === "http:");
-  if (!isAllowed)
-    throw new IssuerDocumentError(
-      `${place.href} has no \`jwks_uri\` that is an https URL; it is ${JSON.stringify(uri)}.`,
-    );
-  return url;
+  if (uri !== undefined && mayNameAddress(place, uri)) return new URL(uri);
+  throw new IssuerDocumentError(
+    `${place.href} has no \`jwks_uri\` that may be read, set \`jwksUri\`; it is ${JSON.stringify(uri)}.`,
+  );
+}
+
+/** False for an address of this machine or a private network that the metadata of a public issuer names. */
+export function mayNameAddress(place: URL, address: string): boolean {
+  return isSecureUrl(address) && (isPrivateHost(place) || !isPrivateHost(new URL(address)));
+}
+
+/** By the name alone, or by the address that stands in place of it. */
+function isPrivateHost({ hostname }: URL): boolean {
+  const host = hostname.replace(/^\[|\]$/g, "");
+  return isLoopbackHost(host) || (isIP(host) !== 0 && kindOf(host) !== "public");
 }

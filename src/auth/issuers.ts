@@ -37,9 +37,10 @@ export const signatureAlgorithms: readonly string[] = [
 export function isSecureUrl(text: string): boolean {
   const url = URL.parse(text);
   if (url === null || url.username !== "" || url.password !== "" || text.includes("#")) return false;
-  const isLoopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname);
-  return url.protocol === "https:" || (url.protocol === "http:" && isLoopback);
+  return url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url));
 }
+
+const isLoopback = ({ hostname }: URL) => /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname);
 
 /** True for an http or https URL without a password, query and fragment: how clients may know this server. */
 export function isPublicUrl(text: string): boolean {

@@ -54,6 +54,12 @@ export function kindOf(address: string): AddressKind {
   return publicIpv6.check(bare, "ipv6") && !reserved.check(bare, "ipv6") ? "public" : "private";
 }
 
+/** True for the host of a URL that is this machine by its name or address. What DNS says of other names does not count. */
+export function isLoopbackHost(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, "");
+  return net.isIP(host) === 0 ? /^(?:.+\.)?localhost\.?$/i.test(host) : kindOf(host) === "loopback";
+}
+
 /** IPv4 written as IPv6 is IPv4; a zone says nothing about the kind of address. */
 export function toBare(address: string): string {
   const plain = address.replace(/^\[|\]$/g, "").replace(/%.*$/, "");

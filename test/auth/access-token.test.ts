@@ -135,6 +135,12 @@ describe("verification", () => {
     },
   );
 
+  test("refuses a token of more than 16 kB before it is decoded", async () => {
+    const { issuer, refusal } = await open();
+    const token = await issuer.token({ padding: "x".repeat(20_000) });
+    expect(await refusal(token)).toMatchObject({ kind: "invalid", message: "The access token is too long." });
+  });
+
   test("names no part of the token in an error", async () => {
     const { issuer, refusal } = await open();
     const token = await issuer.token({ aud: "secret-audience", sub: "secret-subject" });

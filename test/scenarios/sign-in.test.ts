@@ -106,6 +106,15 @@ describe("a server with an issuer", () => {
     expect((await send(url, "POST", twice as never, call)).status).toBe(401);
   });
 
+  test("answers 431 to a header of 64 kB", async () => {
+    const { url } = await server();
+    const answer = await send(url, "POST", { ...json, ...bearer("x".repeat(65_536)) }, call).catch(
+      (error: NodeJS.ErrnoException) => error.code,
+    );
+    // The connection may be reset before the answer is read.
+    expect([431, "ECONNRESET", "EPIPE"]).toContain(typeof answer === "object" ? answer.status : answer);
+  });
+
   test("serves the same metadata at both paths to pages of every origin", async () => {
     const { issuer, origin, url } = await server();
     const answers = await Promise.all(

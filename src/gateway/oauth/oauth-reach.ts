@@ -1,6 +1,6 @@
 import dns from "node:dns";
 import net from "node:net";
-import { type AddressKind, checkedLookup, kindOf } from "../../wire/address-kinds.ts";
+import { type AddressKind, checkedLookup, isLoopbackHost, kindOf } from "../../wire/address-kinds.ts";
 import { quoteWords, SignInError } from "./sign-in-error.ts";
 
 /**
@@ -17,12 +17,6 @@ export interface OAuthReach {
 }
 
 const nearness: Record<AddressKind, number> = { public: 0, private: 1, loopback: 2 };
-
-/** True for a host that is this machine by its name alone; what DNS says of a name is somebody else's word. */
-export function isLoopbackHost(hostname: string): boolean {
-  const host = toBareHost(hostname);
-  return net.isIP(host) === 0 ? /^(?:.+\.)?localhost$/i.test(host) : kindOf(host) === "loopback";
-}
 
 const toBareHost = (hostname: string) => hostname.replace(/^\[|\]$/g, "");
 

@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
+import { isLoopbackHost } from "../../wire/address-kinds.ts";
 import { sendHttp } from "../../wire/http-client.ts";
 import { askInBrowser, openRedirectDoor } from "./browser-grant.ts";
 import {
@@ -12,7 +13,7 @@ import {
 import { askForDevice } from "./device-grant.ts";
 import { findSignIn, type SignInPlace } from "./discover-sign-in.ts";
 import { type KeptSignIn, SignInMemory, type UpstreamSignIn } from "./kept-sign-in.ts";
-import { isLoopbackHost, type OAuthReach, openReach } from "./oauth-reach.ts";
+import { type OAuthReach, openReach } from "./oauth-reach.ts";
 import { quoteWords, SignInError } from "./sign-in-error.ts";
 import { type GivenTokens, type OAuthClient, requestTokens } from "./token-request.ts";
 import { parseChallenge } from "./upstream-challenge.ts";
