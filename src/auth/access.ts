@@ -102,9 +102,12 @@ export class ToolAccess {
     return { caller: reduced, ...(commands.length > 0 && { commands }) };
   }
 
-  /** False where no tool is hidden from this caller but bundled ones. */
-  mayHide({ commands = [] }: Authentication): boolean {
-    return commands.length > 0 || this.#rules.some(({ groups }) => groups !== undefined);
+  /**
+   * True where this caller may call listed tools alone, because a rule or the credential limits them by their names. A
+   * server behind this one may take another name for such a tool, for example one in capital letters.
+   */
+  needsListedNames({ commands = [] }: Authentication): boolean {
+    return commands.length > 0 || this.#rules.length > 0;
   }
 
   /** The patterns that match none of these tools. */

@@ -27,8 +27,8 @@ import { errorResult } from "./results.ts";
 export interface ToolVisibility {
   isHidden(toolName: string): boolean;
   isListed(toolName: string): boolean;
-  /** False where no tool is hidden but bundled commands. */
-  readonly mayHide: boolean;
+  /** See `ToolAccess`. */
+  readonly needsListedNames: boolean;
 }
 
 export interface ToolsOptions extends CommandCallOptions {
@@ -125,7 +125,7 @@ export function createTools(options: ToolsOptions): CommandTools {
     },
     unknown: (toolName) => unknownTool(toolName, catalog),
     isHidden: (toolName) => visibility?.isHidden(toolName) === true,
-    mayHide: visibility?.mayHide === true,
+    needsListedNames: visibility?.needsListedNames === true,
   };
 }
 

@@ -40,8 +40,8 @@ export interface CommandTools {
   unknown(toolName: string): Error;
   /** True for the name of a tool that this caller must not learn of, also of one that is no command. */
   isHidden(toolName: string): boolean;
-  /** True where tools may be hidden from this caller: then all unknown tools must be answered with the same bytes. */
-  readonly mayHide: boolean;
+  /** True where a name that is in no list is unknown, and not passed on to a server behind this one. */
+  readonly needsListedNames: boolean;
 }
 
 export type ListedTool = { name: string; inputSchema: JsonSchema; [key: string]: unknown };

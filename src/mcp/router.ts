@@ -188,7 +188,8 @@ function callHandler(tools: RouterParts["tools"]): Handler {
     const call = (guest?: GuestView) => {
       const answer = tools.call(params as unknown as ToolCall, request);
       if (answer !== undefined) return answer;
-      const isUnknown = guest === undefined || tools.isHidden(name) || (tools.mayHide && !guest.tools.has(name));
+      const isUnknown =
+        guest === undefined || tools.isHidden(name) || (tools.needsListedNames && !guest.tools.has(name));
       if (isUnknown) throw tools.unknown(name);
       return guest.request("tools/call", params, request).catch((error: unknown) => {
         throw error instanceof Error && error.message === `Tool ${excerptOf(name)} not found`

@@ -280,6 +280,6 @@ function toVisibility({ catalog, access }: PartsOptions, rights: Authentication)
   return {
     isHidden: (toolName) => !access.isKnown(rights, toTool(toolName)),
     isListed: (toolName) => access.isListed(rights, toTool(toolName)),
-    mayHide: access.mayHide(rights),
+    needsListedNames: access.needsListedNames(rights),
   };
 }

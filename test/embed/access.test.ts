@@ -1,7 +1,11 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
+import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import type { AccessRule } from "../../src/auth/access.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { createServer } from "../../src/embed/create-server.ts";
 import { durable } from "../../src/embed/durable.ts";
@@ -110,6 +114,37 @@ test("a wrapped server's tools are held to the same rules", async () => {
   const [hidden, unknown] = [await call("ops_drain"), await call("ops_droin")];
   expect(hidden.text.replaceAll("ops_drain", "NAME")).toBe(unknown.text.replaceAll("ops_droin", "NAME"));
   expect((await ask("tools/list", {})).text).not.toMatch(/ops_drain|note_purge/);
+});
+
+describe("a wrapped server that answers more than it lists", () => {
+  const open = (access: readonly AccessRule[]) => {
+    const done: string[] = [];
+    const mcp = new Server({ name: "theirs", version: "1.0.0" }, { capabilities: { tools: {} } });
+    const tools = [{ name: "ops_drain", inputSchema: { type: "object" as const } }];
+    mcp.setRequestHandler(ListToolsRequestSchema, () => ({ tools }));
+    mcp.setRequestHandler(CallToolRequestSchema, ({ params }) => {
+      done.push(params.name);
+      return { content: [] };
+    });
+    mcp.setRequestHandler(z.object({ method: z.literal("acme/wipe") }), ({ method }) => {
+      done.push(method);
+      return {};
+    });
+    const server = durable(mcp, { auth: { access } });
+    onTestFinished(() => server.close());
+    const ask = async (method: string, params: object, caller: ReturnType<typeof app>) =>
+      (await server.fetch(requestOf(method, params), { caller })).text();
+    return { done, ask };
+  };
+
+  test("is called by the names alone that rules can match", async () => {
+    const { done, ask } = open([{ tools: "ops_*", scopes: ["ops"] }]);
+    for (const name of ["OPS_DRAIN", "ops-drain", " ops_drain"])
+      expect(await ask("tools/call", { name, arguments: {} }, app())).toContain("Unknown tool");
+    expect(done).toEqual([]);
+    await ask("tools/call", { name: "ops_drain", arguments: {} }, app({ scopes: ["ops"] }));
+    expect(done).toEqual(["ops_drain"]);
+  });
 });
 
 test.each<[unknown, string]>([
