@@ -64,7 +64,9 @@ export class ToolAccess {
     if (!rules.every(({ groups }) => groups === undefined || groups.some((group) => caller.groups.includes(group))))
       return "hidden";
     if (rules.length === 0 && tool.isBundled !== true && (tool.command?.scopes ?? []).length === 0) return "granted";
-    const isForAdmins = tool.isBundled === true && rules.length === 0 && caller.kind !== "app";
+    // A pattern for every tool is meant to limit callers, so it does not open the files of this machine to them.
+    const isOpened = rules.some(({ tools }) => !tools.startsWith("*"));
+    const isForAdmins = tool.isBundled === true && !isOpened && caller.kind !== "app";
     const scopes = new Set([
       ...(tool.command?.scopes ?? []),
       ...rules.flatMap((rule) => rule.scopes ?? []),

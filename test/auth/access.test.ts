@@ -76,6 +76,16 @@ test("bundled commands need meanwhile:admin of keys and users, unless a rule mat
   ]);
 });
 
+test("a rule whose pattern begins with a star limits bundled commands, and opens none", () => {
+  for (const tools of ["*", "*_set"]) {
+    const access = open([{ tools, scopes: ["any"], groups: ["staff"] }]);
+    const staff = { groups: ["staff"] };
+    expect(access.standingOf(user({ ...staff, scopes: ["any"] }), bundled)).toEqual({ scopes: ["any", admin] });
+    expect(access.standingOf(user({ ...staff, scopes: ["any", admin] }), bundled)).toBe("granted");
+    expect(access.standingOf(user({ scopes: ["any", admin] }), bundled)).toBe("hidden");
+  }
+});
+
 test("a scope that includes another counts for it", () => {
   const access = open([{ tools: "*", scopes: ["meanwhile:metrics"] }]);
   expect(access.standingOf(user({ scopes: [admin] }), plain)).toBe("granted");
