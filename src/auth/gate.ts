@@ -23,11 +23,23 @@ interface Asked {
   readonly name: string | undefined;
 }
 
-const methodsThatChange: ReadonlySet<string> = new Set(["tools/call", "tasks/cancel", "tasks/update"]);
+/**
+ * Methods and notifications that need no `meanwhile:call`. Any other may reach a server behind this one, which may do
+ * anything then.
+ */
+const methodsThatRead: ReadonlySet<string> = new Set([
+  ...["initialize", "ping", "logging/setLevel", "server/discover", "meanwhile/whoami", "subscriptions/listen"],
+  ...["tools/list", "prompts/list", "prompts/get", "completion/complete"],
+  ...["resources/list", "resources/templates/list", "resources/read", "resources/subscribe", "resources/unsubscribe"],
+  ...["tasks/get", "tasks/result", "tasks/list"],
+  ...["notifications/initialized", "notifications/cancelled", "notifications/progress"],
+  ...["notifications/roots/list_changed", "GET /mcp", "DELETE /mcp"],
+]);
 
 /**
- * Decides which requests of MCP a caller may send. Every method needs `meanwhile:read`; calls, cancellations and answers
- * need `meanwhile:call`; a call, and a completion of a tool's arguments, needs what the tool needs as well.
+ * Decides which requests of MCP a caller may send. Every method needs `meanwhile:read`; calls, cancellations, answers and
+ * methods of other servers need `meanwhile:call`; a call, and a completion of a tool's arguments, needs what the tool
+ * needs as well.
  */
 export class Gate {
   readonly #options: GateOptions;
@@ -74,7 +86,7 @@ export class Gate {
   }
 
   #isChange(method: string | undefined, params: Params, tools: readonly GuardedTool[]): boolean {
-    if (method !== "tools/call" || tools.length > 0) return method === undefined || methodsThatChange.has(method);
+    if (method !== "tools/call" || tools.length > 0) return method === undefined || !methodsThatRead.has(method);
     const name = this.#options.followUps.get(String(params.name));
     const { cancel, answer } = (params.arguments ?? {}) as Params;
     if (name === "task_result") return (cancel !== undefined && cancel !== false) || answer !== undefined;

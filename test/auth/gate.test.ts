@@ -50,7 +50,7 @@ test.each<[string | undefined, object, readonly string[]]>([
   ["tasks/cancel", {}, [call]],
   ["tasks/update", {}, [call]],
   ["tasks/get", {}, [read]],
-  ["no/such/method", {}, [read]],
+  ["no/such/method", {}, [call]],
   [undefined, {}, [call]],
 ])("%s %j needs %j", (method, params, scopes) => {
   expect(needOf(method, params)).toEqual(scopes);

@@ -145,6 +145,14 @@ describe("a wrapped server that answers more than it lists", () => {
     await ask("tools/call", { name: "ops_drain", arguments: {} }, app({ scopes: ["ops"] }));
     expect(done).toEqual(["ops_drain"]);
   });
+
+  test("is sent methods of its own for callers with meanwhile:call alone", async () => {
+    const { done, ask } = open([]);
+    expect(await ask("acme/wipe", {}, app({ scopes: ["meanwhile:read"] }))).toContain("meanwhile:call");
+    expect(done).toEqual([]);
+    await ask("acme/wipe", {}, app({ scopes: ["meanwhile:call"] }));
+    expect(done).toEqual(["acme/wipe"]);
+  });
 });
 
 test.each<[unknown, string]>([
