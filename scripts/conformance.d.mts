@@ -23,6 +23,12 @@ export declare function runConformanceThroughWrap(
   requirements: "2025-11-25" | "2026-07-28",
 ): Promise<ConformanceReport>;
 
+/** The same with a server that asks for credentials, of a client that has an API key or an access token. */
+export declare function runConformanceSignedIn(
+  requirements: "2025-11-25" | "2026-07-28",
+  credential: "key" | "token",
+): Promise<ConformanceReport>;
+
 /** Starts a server that prints its address to stderr, lets the suite judge it as `asked` says, and stops it again. */
 export declare function judge(
   server: { readonly words: readonly string[]; readonly cwd?: string },

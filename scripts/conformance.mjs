@@ -1,10 +1,12 @@
-// Lets the official conformance suite judge examples/everything, served over HTTP: `npm run conformance`.
+// Lets the official conformance suite judge examples/everything, served over HTTP: `npm run conformance`. With
+// `-- --signed-in` the server asks for credentials, and a proxy adds an API key, or an access token, to each request.
 // Exits non-zero when a scenario fails.
 import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { addingCredential, signIns } from "./conformance-sign-in.mjs";
 
 const root = path.resolve(import.meta.dirname, "..");
 const executable = path.join(root, "bin", "meanwhile.cjs");
@@ -28,14 +30,19 @@ export async function runConformanceThroughWrap(requirements) {
   return await judge({ words }, ["--requirements", requirements]);
 }
 
+/** The same with a server that asks for credentials, of a client that has an API key ("key") or an access token ("token"). */
+export async function runConformanceSignedIn(requirements, credential) {
+  // `--no-bundled` would make another project of it than `keys add` finds.
+  const words = [executable, "serve", "--http", "--port", "0"];
+  return await judge({ words, cwd: example, signIn: signIns[credential] }, ["--requirements", requirements]);
+}
+
 /** Starts a server that prints its address to stderr, lets the suite judge it as `asked` says, and stops it again. */
-export async function judge({ words, cwd = root }, asked) {
+export async function judge({ words, cwd = root, signIn }, asked) {
   const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-conformance-"));
-  const server = spawn(process.execPath, words, {
-    cwd,
-    env: { ...process.env, MEANWHILE_HOME: path.join(folder, "home") },
-    stdio: ["ignore", "ignore", "pipe"],
-  });
+  const env = { ...process.env, MEANWHILE_HOME: path.join(folder, "home") };
+  const credential = await signIn?.({ cwd, env });
+  const server = spawn(process.execPath, words, { cwd, env, stdio: ["ignore", "ignore", "pipe"] });
   const removeFolder = () => rmSync(folder, { recursive: true, force: true });
   const release = atExit(() => {
     server.kill("SIGKILL");
@@ -43,10 +50,13 @@ export async function judge({ words, cwd = root }, asked) {
   });
   try {
     const url = await printedUrl(server);
+    const proxy = credential && (await addingCredential(url, await credential.get()));
     const results = path.join(folder, "results");
-    const output = await runSuite(["server", "--url", url, ...asked, "--output-dir", results]);
+    const output = await runSuite(["server", "--url", proxy?.url ?? url, ...asked, "--output-dir", results]);
+    proxy?.close();
     return toReport(asked.at(-1), output, results);
   } finally {
+    credential?.close();
     await stop(server);
     release();
     removeFolder();
@@ -156,10 +166,14 @@ async function main() {
     ["SIGTERM", 143],
   ])
     process.once(signal, () => process.exit(code));
+  const signedIn = process.argv.includes("--signed-in") ? Object.keys(signIns) : [];
   for (const requirements of ["2025-11-25", "2026-07-28"]) {
-    const report = await runConformance(requirements);
-    process.stdout.write(toText(report));
-    if (report.scenarios.some((scenario) => scenario.failed > 0)) process.exitCode = 1;
+    const reports = signedIn.length === 0 ? [await runConformance(requirements)] : [];
+    for (const credential of signedIn) reports.push(await runConformanceSignedIn(requirements, credential));
+    for (const report of reports) {
+      process.stdout.write(toText(report));
+      if (report.scenarios.some((scenario) => scenario.failed > 0)) process.exitCode = 1;
+    }
   }
 }
 
