@@ -110,28 +110,52 @@ export function agreeOn(asked: string): string {
 }
 
 /**
- * What is ours comes first, and what the author has registered by hand after it; but a prompt of the author's wins over
- * a command of its name.
+ * The methods of both eras. What is the server's own comes first, then what the author has registered by hand; but a
+ * prompt of the author wins over a command of its name.
  */
-function methodsOf({ tools, resources, prompts, completions }: RouterParts): Readonly<Record<string, Handler>> {
-  // In front of one server alone that server says itself what it does not have.
-  const isOnlyFront = resources === undefined;
+function methodsOf(parts: RouterParts): Readonly<Record<string, Handler>> {
+  const { tools } = parts;
   return {
     "tools/list": listed("tools", (request) => tools.list(request), {
-      isOnlyFront,
+      isOnlyFront: isOnlyFront(parts),
       present: (tool, request) => tools.present(tool, request),
     }),
     "tools/call": callHandler(tools),
     "meanwhile/whoami": (_params, request) => ({ caller: describeCaller(request.caller) }),
-    "resources/list": listed("resources", ({ caller }) => resources?.list(caller) ?? [], { isOnlyFront }),
-    "resources/templates/list": listed("resourceTemplates", () => [], { isOnlyFront }),
+    ...resourceMethods(parts),
+    ...promptMethods(parts),
+    "completion/complete": completionHandler(parts),
+  };
+}
+
+/** True in front of one other server: that server says itself what it does not have. */
+function isOnlyFront({ resources }: RouterParts): boolean {
+  return resources === undefined;
+}
+
+function resourceMethods(parts: RouterParts): Readonly<Record<string, Handler>> {
+  const { resources } = parts;
+  const terms = { isOnlyFront: isOnlyFront(parts) };
+  return {
+    "resources/list": listed("resources", ({ caller }) => resources?.list(caller) ?? [], terms),
+    "resources/templates/list": listed("resourceTemplates", () => [], terms),
     "resources/read": (params, request) => {
       const uri = textParam(params, "uri");
-      const missing = isOnlyFront
+      const missing = terms.isOnlyFront
         ? undefined
         : badParams(`Resource not found: ${excerptOf(uri)}`, { uri: excerptOf(uri) });
       return resources?.read(uri, request.caller) ?? askGuest("resources/read", params, request, missing);
     },
+  };
+}
+
+function promptMethods(parts: RouterParts): Readonly<Record<string, Handler>> {
+  const { tools, prompts } = parts;
+  const missing = (name: string) => {
+    if (isOnlyFront(parts)) return undefined;
+    return prompts === undefined ? methodNotFound : badParams(`Prompt ${excerptOf(name)} not found`);
+  };
+  return {
     ...(prompts !== undefined && {
       "prompts/list": listed("prompts", async (request) => {
         const guest = await request.guest();
@@ -144,35 +168,25 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
       const isAuthors = (await request.guest())?.prompts.has(name) === true;
       if (!isAuthors && prompts?.has(name) === true)
         return await prompts.get(name, params.arguments === undefined ? {} : params.arguments);
-      return await askGuest(
-        "prompts/get",
-        params,
-        request,
-        isOnlyFront
-          ? undefined
-          : prompts === undefined
-            ? methodNotFound
-            : badParams(`Prompt ${excerptOf(name)} not found`),
-      );
+      return await askGuest("prompts/get", params, request, missing(name));
     },
-    "completion/complete": async (params, request) => {
-      const guest = await request.guest();
-      const name = completions.nameIn(params);
-      if (name !== undefined) await tools.load(name);
-      const authors = {
-        isPrompt: (name: string) => guest?.prompts.has(name) === true,
-        schemaOf: (name: string) =>
-          tools.inputSchema(name) ??
-          (tools.isHidden(name) ? undefined : (guest?.tools.get(name)?.inputSchema as Json | undefined)),
-      };
-      return await (completions.complete(params, request, authors) ??
-        askGuest(
-          "completion/complete",
-          params,
-          request,
-          isOnlyFront ? undefined : badParams("There is nothing of that name to complete."),
-        ));
-    },
+  };
+}
+
+function completionHandler(parts: RouterParts): Handler {
+  const { tools, completions } = parts;
+  return async (params, request) => {
+    const guest = await request.guest();
+    const name = completions.nameIn(params);
+    if (name !== undefined) await tools.load(name);
+    const guestSchema = (tool: string) => guest?.tools.get(tool)?.inputSchema as Json | undefined;
+    const authors = {
+      isPrompt: (prompt: string) => guest?.prompts.has(prompt) === true,
+      schemaOf: (tool: string) => tools.inputSchema(tool) ?? (tools.isHidden(tool) ? undefined : guestSchema(tool)),
+    };
+    const missing = isOnlyFront(parts) ? undefined : badParams("There is nothing of that name to complete.");
+    return await (completions.complete(params, request, authors) ??
+      askGuest("completion/complete", params, request, missing));
   };
 }
 

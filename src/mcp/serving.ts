@@ -120,21 +120,13 @@ export function createServing(options: ServingOptions): Serving {
   const { toolPrefix, isWrap } = options;
   const plain = options.hasFollowUpTools ? new FollowUpTools({ ...common, toolPrefix, isWrap, shapes }) : undefined;
   const parked = new ParkedCalls(options);
-  const shared = {
-    ...options,
-    results,
-    parked,
-    plain,
-    shapes,
-    states: new RequestStates(clock, options.project, options.openShared),
-    openEngine,
-  };
+  const states = new RequestStates(clock, options.project, options.openShared);
+  const shared = { ...options, results, parked, plain, shapes, states, openEngine };
   const lists: readonly ListName[] = hasPrompts ? ["tools", "prompts"] : ["tools"];
   const listening = new Listening(new TaskSubscriptions(common), lists);
   const listen = (params: Json, request: ClientRequest) => listening.answer(params, request);
   const modernMethods = { ...createTasks2026(common), "subscriptions/listen": listen };
-  const access = new ToolAccess(options.auth);
-  const followUps = followUpsByName({ followUpTools: options.hasFollowUpTools, toolPrefix });
+  const { gate, access } = openGate(options);
   const partsFor = createPartsByCaller({ ...shared, modernMethods, access });
   const conversations = new Set<Conversation>();
   const listeners = new Set<(changed: readonly ListName[]) => void>();
@@ -147,7 +139,7 @@ export function createServing(options: ServingOptions): Serving {
   });
   return {
     served: {
-      gate: new Gate({ access, catalog, followUps }),
+      gate,
       routerFor: (authentication) => partsFor(authentication).router,
       createTasks2025: (connection) =>
         new Tasks2025(connection, { ...common, errorsAsCompleted: options.errorsAsCompleted }),
@@ -176,6 +168,13 @@ export function createServing(options: ServingOptions): Serving {
       guests?.close();
     },
   };
+}
+
+/** What decides about the requests of callers. */
+function openGate({ auth, catalog, hasFollowUpTools, toolPrefix }: ServingOptions) {
+  const access = new ToolAccess(auth);
+  const followUps = followUpsByName({ followUpTools: hasFollowUpTools, toolPrefix });
+  return { access, gate: new Gate({ access, catalog, followUps }) };
 }
 
 /** Learns the limits of hosts from the calls that their clients gave up; does nothing where nothing is to be learned. */
