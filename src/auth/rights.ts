@@ -31,8 +31,14 @@ export function hasRight({ kind, scopes }: Caller, right: Right): boolean {
   return grantedBy[right].some((scope) => scopes.includes(scope));
 }
 
-/** The scopes in a list of them, each once. A word that cannot be a scope (RFC 6749, 3.3) is left out. */
+/** The scopes in a text, separated by spaces, each once. A word that cannot be a scope is left out. */
 export function parseScopes(text: string): string[] {
-  const scopes = text.split(/\s+/).filter((scope) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope));
-  return [...new Set(scopes)];
+  return onlyScopes(text.split(" "));
+}
+
+/** The values that are scopes (RFC 6749, 3.3), each once. A text with a space is none: it is not two of them. */
+export function onlyScopes(values: readonly unknown[]): string[] {
+  const isScope = (value: unknown): value is string =>
+    typeof value === "string" && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(value);
+  return [...new Set(values.filter(isScope))];
 }

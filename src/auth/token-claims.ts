@@ -2,7 +2,7 @@ import { type Caller, userCaller } from "../command/caller.ts";
 import { isObject, type Json, textOf } from "../wire/json.ts";
 import { AuthenticationError } from "./authentication.ts";
 import type { IssuerSettings } from "./issuers.ts";
-import { parseScopes } from "./rights.ts";
+import { onlyScopes, parseScopes } from "./rights.ts";
 
 /** What the claims of a verified access token say about its caller. */
 
@@ -75,9 +75,7 @@ function scopesOf(claims: Json, { scopesClaim, grant = [] }: IssuerSettings, gro
   const names = scopesClaim === undefined ? scopeClaims : [scopesClaim];
   const claim = names.find((name) => isScopes(claimAt(claims, name)));
   const value = claim === undefined ? "" : claimAt(claims, claim);
-  const own = parseScopes(
-    Array.isArray(value) ? value.filter((one) => typeof one === "string").join(" ") : String(value),
-  );
+  const own = Array.isArray(value) ? onlyScopes(value) : parseScopes(String(value));
   const granted = grant
     .filter((rule) => rule.groups === undefined || rule.groups.some((group) => groups.includes(group)))
     .flatMap((rule) => rule.scopes);

@@ -233,6 +233,14 @@ describe("the caller", () => {
       "the claim `permissions`",
     ],
     ["a claim inside of another", { scopesClaim: "x.y" }, { x: { y: ["a"] } }, ["a"], "the claim `x.y`"],
+    [
+      "a list, where a role with a space in its name is no scope",
+      {},
+      { scope: undefined, permissions: ["a", "trainee meanwhile:admin"] },
+      ["a"],
+      "the claim `permissions`",
+    ],
+    ["a string, where only spaces separate", {}, { scope: "a b\u00a0meanwhile:admin" }, ["a"], "the claim `scope`"],
     ["none of them", {}, { scope: undefined }, [], "the claims `scope`, `scp` and `permissions`"],
     ["an object", {}, { scope: { a: 1 } }, [], "the claims `scope`, `scp` and `permissions`"],
   ])("reads scopes from %s", async (_title, settings, claims, scopes, from) => {
