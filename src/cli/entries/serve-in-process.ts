@@ -7,6 +7,7 @@ import { printWaitingNote } from "../../daemon/waiting-note.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
 import { thisProgram } from "../../program/program.ts";
+import { flagWords, type ProjectFlags } from "../../project/project.ts";
 import { readToken } from "../../runtime/home-token.ts";
 import { openNodeStore } from "../../runtime/open-node-store.ts";
 import { openRuntime, type Runtime } from "../../runtime/runtime.ts";
@@ -43,7 +44,10 @@ export async function serveOverStdio(settings: Settings, context: ProcessContext
 }
 
 /** `serve --http`. */
-export async function serveOverHttp(settings: Settings, { terminal, context }: Served): Promise<ExitCode> {
+export async function serveOverHttp(
+  settings: Settings,
+  { terminal, context, project }: Served & { readonly project: ProjectFlags },
+): Promise<ExitCode> {
   takeStdout(context.guarded);
   // Opened first, so that a database that cannot be used stops the start: no client is connected yet.
   const runtime = await open(settings, context, { openFirst: (log) => openNodeStore(settings, { log }) });
@@ -60,6 +64,7 @@ export async function serveOverHttp(settings: Settings, { terminal, context }: S
     entries: runtime.catalog.entries,
     home: home.folder,
     tokenFile: home.tokenFile,
+    options: flagWords(project),
   };
   const access = { allowAnonymous: http.allowAnonymous, issuers: auth.issuers.map(({ issuer }) => issuer) };
   const program = context.env.npm_command === undefined ? thisProgram.name : `npx ${thisProgram.packageName}`;

@@ -59,7 +59,7 @@ export async function serveWith(project: ProjectFlags, { options, terminal, cont
   });
   const { serveOverHttp, serveOverStdio } = await import("./serve-in-process.ts");
   return options.http === true
-    ? await serveOverHttp(settings, { terminal, context })
+    ? await serveOverHttp(settings, { terminal, context, project })
     : await serveOverStdio(settings, context);
 }
 

@@ -16,6 +16,8 @@ export interface BannerFacts {
   readonly home: string;
   /** The words that start this program: `npx <package>` where npm has started it. */
   readonly program: string;
+  /** The options that select the project, such as `--bundled`. Keys of the project are added with the same options. */
+  readonly options?: readonly string[] | undefined;
   readonly tokenFile: string;
   readonly token: string;
   readonly allowAnonymous: boolean;
@@ -59,11 +61,13 @@ function toWork({ entries, wrapped }: BannerFacts): string {
   return `serves ${entries.length} command${entries.length === 1 ? "" : "s"}`;
 }
 
-function toDoor({ allowAnonymous, wrapped, issuers, program }: BannerFacts): string {
+function toDoor({ allowAnonymous, wrapped, issuers, program, options = [] }: BannerFacts): string {
   if (issuers.length > 0 && !allowAnonymous)
     return `Users sign in at ${issuers.join(" or ")}; who sends this header is you:`;
+  // No command adds keys for a server that `wrap` has started.
+  if (!allowAnonymous && wrapped !== undefined) return "A client with this header is you:";
   if (!allowAnonymous)
-    return `A client with this header is you; other clients need a key (${program} keys add <name>):`;
+    return `A client with this header is you; other clients need a key (${[program, ...options.map(quoteWord)].join(" ")} keys add <name>):`;
   if (wrapped !== undefined)
     return `Strangers are let in, to all that ${wrapped.join(", ")} can do; who sends this header is you:`;
   return "Strangers are let in, but to no bundled command; who sends this header is you:";

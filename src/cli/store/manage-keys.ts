@@ -27,10 +27,18 @@ async function list(typed: TypedVerb): Promise<ExitCode> {
       typed,
       keys.map((key) => toJson(key, now)),
     );
-  else if (keys.length === 0)
-    terminal.print(`No API keys for ${clean(placeOf(settings))}; ${thisProgram.name} keys add <name> adds one.\n`);
+  else if (keys.length === 0) showNone(typed, settings, notice === undefined);
   else terminal.print(keysTable(keys, now, widthFor(terminal)));
   return Exit.Ok;
+}
+
+/** Where another project may be meant, the cure is in a second line. */
+function showNone({ terminal }: TypedVerb, settings: Settings, isCertain: boolean): void {
+  terminal.print(`No API keys for ${clean(placeOf(settings))}; ${thisProgram.name} keys add <name> adds one.\n`);
+  if (!isCertain || thisProgram.authors !== undefined) return;
+  terminal.say(
+    `  Each set of --commands, --bundled and config file is a project of its own. Give keys the options of the server: ${thisProgram.name} --bundled keys list\n`,
+  );
 }
 
 /** `meanwhile keys add` */

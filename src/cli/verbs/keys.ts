@@ -1,4 +1,5 @@
 import { builtInScopes } from "../../auth/rights.ts";
+import { thisProgram } from "../../program/program.ts";
 import { choices, commaList, flag, operand, toOffer, unknown } from "../completion/grammar.ts";
 import { jsonFlag } from "../flags.ts";
 import type { Verb, VerbGroup } from "../verb.ts";
@@ -63,13 +64,22 @@ export const verb: VerbGroup = {
       run: run("revoke"),
     },
   },
-  notes: `
+  get notes() {
+    return `
 A key lets a client call this project over HTTP: Authorization: Bearer <key>.
 Each key is a caller of its own, with its own tasks.
-
+${projectNotes()}
 ${builtInScopes.read.padEnd(19)}lists tools, and reads its own tasks
 ${builtInScopes.call.padEnd(19)}calls tools too
-${builtInScopes.metrics.padEnd(19)}reads /metrics and the reasons of /readyz
+${builtInScopes.metrics.padEnd(19)}nothing yet: kept for /metrics and the reasons of /readyz
 ${builtInScopes.admin.padEnd(19)}all of this, and calls the bundled commands
-`,
+`;
+  },
 };
+
+function projectNotes(): string {
+  if (thisProgram.authors !== undefined) return "";
+  return `Each set of --commands, --bundled and config file is a project with keys of its own.
+Give the options of the server before keys: ${thisProgram.name} --bundled keys add ci
+`;
+}

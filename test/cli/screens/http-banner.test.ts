@@ -39,3 +39,12 @@ test("says how other clients get a key", () => {
     "A client with this header is you; other clients need a key (npx meanwhile keys add <name>):",
   );
 });
+
+test("names no key for wrapped servers, which have none", () => {
+  expect(banner({ wrapped: ["files"] })).toContain("A client with this header is you:");
+});
+
+test("names the options by which a key is added for the project that is served", () => {
+  const options = ["--commands", "my tools", "--bundled"];
+  expect(banner({ options })).toContain("a key (meanwhile --commands 'my tools' --bundled keys add <name>):");
+});

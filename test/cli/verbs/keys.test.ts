@@ -293,6 +293,17 @@ test("keys belong to a project: another one of the same home has none of them", 
   await expect(async () => await verifier.verify(key.trim())).rejects.toThrow("unknown, expired or revoked");
 });
 
+test("options before keys select the project, and an empty list says so", async () => {
+  const { cwd, env, keys } = place();
+  const bundled = (...words: string[]) => runCli(["--bundled", "keys", ...words], { cwd, env });
+  await keys("add", "ci");
+  expect((await bundled("list")).stderr).toBe(
+    "  Each set of --commands, --bundled and config file is a project of its own. Give keys the options of the server: meanwhile --bundled keys list\n",
+  );
+  expect((await bundled("add", "ci")).code).toBe(0);
+  expect((await bundled("list")).stderr).toBe("");
+});
+
 test("a config that is code, and was not loaded as it is, is loaded first: it says which project this is", async () => {
   const { cwd, env, keys } = place({
     "tools/hello.mjs": command,
