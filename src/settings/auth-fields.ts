@@ -7,6 +7,7 @@ import {
   type ScopeGrant,
   signatureAlgorithms,
 } from "../auth/issuers.ts";
+import { builtInScopes } from "../auth/rights.ts";
 import { isToolPattern, toolPatternForm } from "../auth/tool-pattern.ts";
 import { isScope } from "../command/command.ts";
 import type { AuthConfig } from "../config.ts";
@@ -22,9 +23,22 @@ const isFilledList = (value: unknown, check: (one: unknown) => boolean) =>
 
 const claim: Field = { check: isText, expected: "the name of a claim" };
 
+const ownScopes: readonly unknown[] = Object.values(builtInScopes);
+const isOfMeanwhile = (value: unknown) => typeof value === "string" && value.startsWith("meanwhile:");
+const isKnownScope = (value: unknown) => isScope(value) && (!isOfMeanwhile(value) || ownScopes.includes(value));
+
+/** A misspelt scope of Meanwhile would give nothing, or close a tool to everyone. */
+const describeScopes = (expected: string) => (value: unknown) =>
+  Array.isArray(value) && value.some((one) => isOfMeanwhile(one) && !isKnownScope(one))
+    ? `${expected}; those that begin with meanwhile: are ${ownScopes.join(", ")}`
+    : expected;
+
 const grantFields: Record<keyof ScopeGrant, Field> = {
   groups: { check: (value) => isFilledList(value, isText), expected: "a list of groups that is not empty" },
-  scopes: { check: (value) => isFilledList(value, isScope), expected: "a list of scopes that is not empty" },
+  scopes: {
+    check: (value) => isFilledList(value, isKnownScope),
+    expected: describeScopes("a list of scopes that is not empty"),
+  },
 };
 
 const issuerFields: Record<keyof IssuerSettings, Field> = {
@@ -61,8 +75,8 @@ const issuerFields: Record<keyof IssuerSettings, Field> = {
 const accessFields: Record<keyof AccessRule, Field> = {
   tools: { check: isToolPattern, expected: toolPatternForm },
   scopes: {
-    check: (value) => Array.isArray(value) && value.every(isScope),
-    expected: 'a list of scopes without spaces, e.g. ["repo:admin"]',
+    check: (value) => Array.isArray(value) && value.every(isKnownScope),
+    expected: describeScopes('a list of scopes without spaces, e.g. ["repo:admin"]'),
   },
   groups: {
     check: (value) => isFilledList(value, isText),

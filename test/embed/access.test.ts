@@ -161,6 +161,7 @@ test.each<[unknown, string]>([
   [{ access: [{}] }, "`auth.access.0` must be { tools, scopes, groups } with at least `tools`"],
   [{ access: [{ tools: "a", groups: [] }] }, "`auth.access.0.groups` must be a list of one or more groups"],
   [{ access: [{ tools: "a", scopes: ["a b"] }] }, "`auth.access.0.scopes` must be a list of scopes without spaces"],
+  [{ access: [{ tools: "a", scopes: ["meanwhile:cal"] }] }, "those that begin with meanwhile: are meanwhile:read, "],
   [{ access: [{ tools: "a", scope: [] }] }, "did you mean `auth.access.0.scopes`?"],
   [{ issuers: [] }, "createServer: `auth` must be { access:"],
 ])("the option auth: %j is refused", (given, sentence) => {

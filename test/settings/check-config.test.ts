@@ -116,6 +116,10 @@ describe("what is said of issuers", () => {
     [{ issuer, grant: [{ groups: ["a"] }] }, "`auth.issuers.0.grant.0` must be { groups, scopes }"],
     [{ issuer, grant: [{ groups: [], scopes: ["a"] }] }, "`auth.issuers.0.grant.0.groups` must be a list of groups"],
     [{ issuer, grant: [{ scopes: ["a b"] }] }, "`auth.issuers.0.grant.0.scopes` must be a list of scopes"],
+    [
+      { issuer, grant: [{ scopes: ["meanwhile:cal"] }] },
+      "`auth.issuers.0.grant.0.scopes` must be a list of scopes that is not empty; those that begin with meanwhile: are meanwhile:read, meanwhile:call, meanwhile:metrics, meanwhile:admin",
+    ],
     [{ issuer, scopeClaim: "x" }, "did you mean `auth.issuers.0.scopesClaim`?"],
   ])("%j is refused", (one, sentence) => {
     expect(() => check(one)).toThrow(sentence);
