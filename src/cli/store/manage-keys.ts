@@ -89,9 +89,9 @@ async function rotate(typed: TypedVerb): Promise<ExitCode> {
   const settings = loadedSettingsOf(typed);
   const { project } = settings;
   const name = operands[0] ?? "";
-  const { key, now, secret } = await withKeys(settings, async (keys) => {
+  const { key, now, secret, hadTwo } = await withKeys(settings, async (keys) => {
     const found = await find(keys, project, name);
-    const { id, expiresAt } = found.key;
+    const { id, expiresAt, earlier } = found.key;
     if (expiresAt !== undefined && expiresAt <= found.now)
       throw new CommandError(
         `The key ${clean(name)} expired ${toMinute(expiresAt)}, and a new secret would expire with it; revoke it, and add another.`,
@@ -99,12 +99,12 @@ async function rotate(typed: TypedVerb): Promise<ExitCode> {
     const { key: secret, hash } = createApiKey(id);
     const rotated = await keys.rotate(project, name, { hash, overlapMs });
     if (rotated === undefined) throw unknownKey(name);
-    return { key: rotated, now: found.now, secret };
+    return { key: rotated, now: found.now, secret, hadTwo: earlier !== undefined && earlier.until > found.now };
   });
   const before =
     key.earlier === undefined
-      ? "servers refuse the one before within 5 s"
-      : `the one before is valid until ${toMinute(key.earlier.until)}`;
+      ? `servers refuse ${hadTwo ? "both" : "the one"} before within 5 s`
+      : `the one before is valid until ${toMinute(key.earlier.until)}${hadTwo ? ", and servers refuse the one before that within 5 s" : ""}`;
   show(`${terminal.colors.green("✓")} ${clean(name)} has a new secret; ${before}`, typed, { key, now, secret });
   return Exit.Ok;
 }

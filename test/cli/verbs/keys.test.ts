@@ -140,10 +140,33 @@ test("rotate prints a new secret of the same caller; the one before is valid for
   const until = Date.parse((await list())[0]?.earlierSecretUntil as string);
   expect(Math.abs(until - Date.now() - dayMs)).toBeLessThan(60_000);
   const third = await keys("rotate", "ci", "--overlap", "0");
-  expect(third.stderr).toContain("✓ ci has a new secret; servers refuse the one before within 5 s\n");
+  expect(third.stderr).toContain("✓ ci has a new secret; servers refuse both before within 5 s\n");
   await expect(verify(second)).rejects.toThrow("unknown, expired or revoked");
   await expect(verify(first)).rejects.toThrow("unknown, expired or revoked");
   expect((await verify(third.stdout)).caller.id).toBe(found[0]?.caller.id);
+});
+
+test("a second rotate within the overlap says that the oldest secret is refused", async () => {
+  const { keys, verify } = place();
+  const first = (await keys("add", "ci")).stdout;
+  const second = await keys("rotate", "ci");
+  const third = await keys("rotate", "ci");
+  expect(third.stderr.replaceAll(minute, "…")).toContain(
+    "✓ ci has a new secret; the one before is valid until …, and servers refuse the one before that within 5 s\n",
+  );
+  await expect(verify(first)).rejects.toThrow("unknown, expired or revoked");
+  await verify(second.stdout);
+  expect((await keys("rotate", "ci", "--overlap", "0")).stderr).toContain(
+    "✓ ci has a new secret; servers refuse both before within 5 s\n",
+  );
+});
+
+test("rotate without an overlap refuses the secret before", async () => {
+  const { keys } = place();
+  await keys("add", "ci");
+  expect((await keys("rotate", "ci", "--overlap", "0")).stderr).toContain(
+    "✓ ci has a new secret; servers refuse the one before within 5 s\n",
+  );
 });
 
 test("revoke removes a key, and its name may be used again by another caller", async () => {
