@@ -1,6 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { anonymous, type Caller } from "../command/caller.ts";
 import { thisProgram } from "../program/program.ts";
+import { keyPrefix } from "./api-key.ts";
 import { type Authentication, AuthenticationError, type TokenVerifier } from "./authentication.ts";
 
 /** What identifies the caller of an HTTP request. */
@@ -32,7 +33,8 @@ const unidentified: Authentication = { caller: anonymous };
 /** A credential that is wrong, expired or of an unknown kind is an error, never the caller `anonymous`. */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   const { homeToken, localUser, allowAnonymous, verifiers = [], issuers = [] } = options;
-  const cure = () => cureFor(issuers);
+  const hasKeys = verifiers.some((one) => one.accepts(keyPrefix));
+  const cure = () => cureFor(issuers, hasKeys);
   const isHomeToken = (token: string) => isSameSecret(token, homeToken());
   const asLocalUser = (token: string): Authentication | undefined =>
     isHomeToken(token) ? { caller: localUser, isStillValid: () => isHomeToken(token) } : undefined;
@@ -50,7 +52,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     const verifier = verifiers.find((one) => one.accepts(token));
     if (verifier !== undefined) return verify(verifier, token, asLocalUser);
     const local = asLocalUser(token);
-    if (local === undefined) throw refusal(`${issuers.length === 0 ? notOurs : opaque}; ${cure()}.`);
+    if (local === undefined) throw refusal(`${issuers.length === 0 ? notOurs(hasKeys) : opaque}; ${cure()}.`);
     return local;
   };
 }
@@ -85,12 +87,12 @@ function refusal(text: string): AuthenticationError {
   return new AuthenticationError("invalid", text);
 }
 
-const notOurs = "The bearer token is not this home's";
+const notOurs = (hasKeys: boolean) => `The bearer token is ${hasKeys ? "no API key, and " : ""}not this home's`;
 const opaque = "The bearer token is not a JWT, and opaque access tokens are not accepted";
 
-function cureFor(issuers: readonly string[]): string {
+function cureFor(issuers: readonly string[], hasKeys: boolean): string {
   const signIn = issuers.length === 0 ? "" : `sign in at ${issuers.join(" or ")}, or `;
-  return `${signIn}send \`Authorization: Bearer …\` with what \`${thisProgram.name} token\` prints`;
+  return `${signIn}send \`Authorization: Bearer …\` ${hasKeys ? "with an API key, or " : ""}with what \`${thisProgram.name} token\` prints`;
 }
 
 /** Compares in a time that does not depend on the texts. An empty secret equals nothing. */

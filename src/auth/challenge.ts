@@ -23,5 +23,8 @@ export function challenge({ error, description, scope = [], metadataUrl }: Beare
 
 /** Text without what RFC 6750 does not allow in these parameters: quotes, backslashes, and all but ASCII. */
 function quotable(text: string): string {
-  return text.replaceAll(/["\\]/g, "'").replaceAll(/[^\x20-\x7e]/g, "?");
+  return text
+    .replaceAll("…", "...")
+    .replaceAll(/["\\]/g, "'")
+    .replaceAll(/[^\x20-\x7e]/g, "?");
 }

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { type Credentials, createAuthenticator } from "../../src/auth/authenticate.ts";
 import { AuthenticationError, type TokenVerifier } from "../../src/auth/authentication.ts";
 import { anonymous, keyCaller, localUserOf } from "../../src/command/caller.ts";
@@ -149,5 +149,19 @@ test("errors name the issuers at which users sign in, and say that opaque tokens
   expect(() => authenticate(of())).toThrow(signIn);
   expect(() => authenticate(of("Bearer opaque"))).toThrow(
     `The bearer token is not a JWT, and opaque access tokens are not accepted; ${signIn}`,
+  );
+});
+
+test("names API keys in errors only where they are accepted", () => {
+  const keys: TokenVerifier = { accepts: (text) => text.startsWith("mw_"), verify: vi.fn() };
+  const [without, withKeys] = [[], [keys]].map((verifiers) => {
+    const authenticate = createAuthenticator({ homeToken: () => "t", localUser, allowAnonymous: false, verifiers });
+    return () => authenticate(of("Bearer other"));
+  });
+  expect(without).toThrow(
+    /^The bearer token is not this home's; send `Authorization: Bearer …` with what `meanwhile token` prints\.$/,
+  );
+  expect(withKeys).toThrow(
+    /^The bearer token is no API key, and not this home's; send `Authorization: Bearer …` with an API key, or with what `meanwhile token` prints\.$/,
   );
 });

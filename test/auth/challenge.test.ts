@@ -28,4 +28,5 @@ test("has no quote, backslash, line break or letter beyond ASCII in a descriptio
   expect(challenge({ description: 'a "b" \\ c\r\nX-Evil: é' })).toBe(
     "Bearer error_description=\"a 'b' ' c??X-Evil: ?\"",
   );
+  expect(challenge({ description: "Bearer …" })).toBe('Bearer error_description="Bearer ..."');
 });
