@@ -340,7 +340,7 @@ describe("a server is", () => {
     expect(wrong).toMatchObject({
       code: 1,
       stdout: "",
-      stderr: expect.stringContaining("The bearer token is not this home's"),
+      stderr: expect.stringContaining("The bearer token is no API key, and not this home's"),
     });
     expect(wrong.stderr).not.toContain("--token-env");
     expect(byVariable.code, byVariable.stderr).toBe(0);
