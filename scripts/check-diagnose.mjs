@@ -5,7 +5,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import path from "node:path";
 import { runDiagnosis } from "../src/diagnose/run-diagnosis.ts";
 import { checks } from "../src/diagnose/suites/index.ts";
-import { allBreaks, startFixture } from "../test/fixtures/diagnose/server.mjs";
+import { allBreaks, foreignToken, startFixture } from "../test/fixtures/diagnose/server.mjs";
 
 const fixture = path.resolve(import.meta.dirname, "../test/fixtures/diagnose/server.mjs");
 const wanted = process.argv.slice(2);
@@ -33,10 +33,19 @@ async function findingsOf(name) {
   }
   const { url, close } = await startFixture({ breaks: [name], tokens: isOpen === true ? [] : tokens });
   try {
-    const [headers, otherHeaders] = tokens.map((token) => ({ authorization: `Bearer ${token}` }));
+    const [headers, otherHeaders, foreignHeaders] = [...tokens, foreignToken].map((token) => ({
+      authorization: `Bearer ${token}`,
+    }));
     return await runDiagnosis({
       ...options,
-      target: { kind: "http", url, headers, otherHeaders, policy: { allowsPrivate: false, allowsLoopback: true } },
+      target: {
+        kind: "http",
+        url,
+        headers,
+        otherHeaders,
+        foreignHeaders,
+        policy: { allowsPrivate: false, allowsLoopback: true },
+      },
     });
   } finally {
     await close();

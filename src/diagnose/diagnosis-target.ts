@@ -15,6 +15,8 @@ export interface HttpServerTarget {
   readonly headers: Readonly<Record<string, string>>;
   /** Another caller's, to see whether callers are kept apart. */
   readonly otherHeaders?: Readonly<Record<string, string>> | undefined;
+  /** A credential for another server, to see whether it is refused. */
+  readonly foreignHeaders?: Readonly<Record<string, string>> | undefined;
   readonly policy: AddressPolicy;
 }
 
@@ -60,7 +62,8 @@ export function nameOf(target: DiagnosisTarget): string {
 /** What must never be shown. */
 export function secretsOf(target: DiagnosisTarget): readonly string[] {
   if (target.kind === "stdio") return [];
-  const values = [target.headers, target.otherHeaders ?? {}].flatMap((headers) => Object.values(headers));
+  const { headers, otherHeaders = {}, foreignHeaders = {} } = target;
+  const values = [headers, otherHeaders, foreignHeaders].flatMap((each) => Object.values(each));
   const bare = values.map((value) => value.replace(/^\w+\s+/, ""));
   const query = [...new URL(target.url).searchParams.values()];
   const all = [...values, ...bare, ...values.flatMap(passwordsOf), ...query];

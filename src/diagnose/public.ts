@@ -19,6 +19,8 @@ export interface DiagnoseOptions
   readonly headers?: Readonly<Record<string, string>>;
   /** Another caller's, to see whether callers are kept apart. */
   readonly otherHeaders?: Readonly<Record<string, string>>;
+  /** With a token that was issued for another server, to see whether it is refused. */
+  readonly foreignHeaders?: Readonly<Record<string, string>>;
   /**
    * Private addresses too, and this machine by any of its names. Default: only 127.0.0.1, ::1 and localhost, where the
    * URL says so.
@@ -51,6 +53,7 @@ function toTarget({
   url,
   headers = {},
   otherHeaders,
+  foreignHeaders,
   allowPrivate = false,
   command,
   cwd,
@@ -58,7 +61,8 @@ function toTarget({
   if (url !== undefined && command === undefined) {
     const { href, hostname } = checkUrl(url);
     const allowsLoopback = allowPrivate || /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname);
-    return { kind: "http", url: href, headers, otherHeaders, policy: { allowsPrivate: allowPrivate, allowsLoopback } };
+    const policy = { allowsPrivate: allowPrivate, allowsLoopback };
+    return { kind: "http", url: href, headers, otherHeaders, foreignHeaders, policy };
   }
   const [program = ""] = command ?? [];
   if (url !== undefined || command === undefined || program === "")

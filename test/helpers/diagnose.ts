@@ -42,8 +42,10 @@ export function reached(
   url: string,
   headers: Record<string, string> = {},
   otherHeaders?: Record<string, string>,
+  foreignHeaders?: Record<string, string>,
 ): DiagnosisTarget {
-  return { kind: "http", url, headers, otherHeaders, policy: { allowsPrivate: false, allowsLoopback: true } };
+  const policy = { allowsPrivate: false, allowsLoopback: true };
+  return { kind: "http", url, headers, otherHeaders, foreignHeaders, policy };
 }
 
 /** Learns about a server, in this process. */

@@ -310,13 +310,15 @@ test("credentials reach the server and no report", async () => {
     "DIAGNOSE_TOKEN",
     "--other-header",
     "Authorization: Bearer caller-two-secret",
+    "--foreign-header",
+    "Authorization: Bearer caller-three-secret",
   ];
   const { code, stdout, stderr } = await runCli([...words, "--format", "json"], {
     env: { DIAGNOSE_TOKEN: "caller-one-secret" },
   });
   const { checks } = JSON.parse(stdout) as Report;
   expect(checks.filter(({ outcome }) => outcome === "passed").length).toBeGreaterThan(10);
-  expect(`${stdout}${stderr}`).not.toMatch(/caller-(one|two)-secret/);
+  expect(`${stdout}${stderr}`).not.toMatch(/caller-(one|two|three)-secret/);
   expect(code).toBe(0);
 });
 

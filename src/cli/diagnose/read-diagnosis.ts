@@ -132,13 +132,14 @@ export function readMs(options: Options, name: "taskTtl" | "pollInterval"): numb
 function toTarget({ options, operands, server, flags, context }: TypedVerb): DiagnosisTarget {
   const headers = readHeaders((options.header as string[] | undefined) ?? [], "--header");
   const otherHeaders = readHeaders((options.otherHeader as string[] | undefined) ?? [], "--other-header");
+  const foreignHeaders = readHeaders((options.foreignHeader as string[] | undefined) ?? [], "--foreign-header");
   const tokenVariable = options.tokenEnv as string | undefined;
   const target = readOperand(operands, server, { flags, context });
   if (target.kind === "stdio") {
-    const given = [options.header, options.otherHeader, tokenVariable].some((value) => value !== undefined);
-    if (given)
+    const given = [options.header, options.otherHeader, options.foreignHeader, tokenVariable];
+    if (given.some((value) => value !== undefined))
       throw new UsageError(
-        "--header, --other-header and --token-env are for servers that are reached by a URL; this one is not.",
+        "--header, --other-header, --foreign-header and --token-env are for servers that are reached by a URL; this one is not.",
       );
     return target;
   }
@@ -150,6 +151,7 @@ function toTarget({ options, operands, server, flags, context }: TypedVerb): Dia
       ...(tokenVariable !== undefined && { Authorization: `Bearer ${tokenOf(tokenVariable, context.env)}` }),
     },
     ...(options.otherHeader !== undefined && { otherHeaders }),
+    ...(options.foreignHeader !== undefined && { foreignHeaders }),
     policy: { allowsPrivate: options.allowPrivate === true, allowsLoopback: isTyped },
   };
 }

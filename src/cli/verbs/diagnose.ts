@@ -31,6 +31,9 @@ Only tools that say they only read are called, and those you name with --tool.`,
     flag("--other-header <header>", "'Name: value' of another caller, to see whether callers are kept apart", {
       isRepeatable: true,
     }),
+    flag("--foreign-header <header>", "'Name: value' with a token for another server, to see whether it is refused", {
+      isRepeatable: true,
+    }),
     flag("--allow-private", "private addresses too; this machine itself may always be typed"),
     flag("--budget <time>", "all in all, e.g. 60s or 5m (default 2m, with --full 10m)"),
     flag("--memory <mb>", "for the process that speaks to the server (default 512)"),

@@ -6,7 +6,7 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Facts } from "../../../src/diagnose/asking/facts.ts";
 import { security } from "../../../src/diagnose/suites/security/index.ts";
-import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
+import { type Fixture, foreignToken, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
 import { temporaryFolder } from "../../helpers/home.ts";
 import { passTimeQuickly } from "../../helpers/quick-time.ts";
@@ -14,7 +14,7 @@ import { askAll, askedOf, breaksOf, checkOf, findingsIn, outcomesIn } from "../.
 
 const tokens = ["alpha-token-of-the-first", "beta-token-of-the-second"];
 const [first, second] = tokens.map((token) => ({ authorization: `Bearer ${token}` }));
-const asFirst = (url: string) => reached(url, first, second);
+const asFirst = (url: string) => reached(url, first, second, { authorization: `Bearer ${foreignToken}` });
 
 passTimeQuickly();
 
@@ -61,6 +61,8 @@ describe("a server that keeps its door", () => {
       "No credentials were given; give those that the server wants with --token-env NAME (or --header 'Name: value').";
     expect(Object.fromEntries(skips)).toEqual({
       "security/wrong-credentials": needs,
+      "security/foreign-audience":
+        "It takes a token that the same issuer has issued for another server; give it with --foreign-header 'Authorization: Bearer …'.",
       "security/sign-in-hint": "The server asks for no credentials.",
       "security/plain-http": "The server is on this machine.",
       "security/token-in-url": needs,
@@ -115,6 +117,7 @@ const expected: Readonly<Record<string, Expected | readonly Expected[]>> = {
       "The server lets in every program of every user on this machine: it works without the credentials that were given",
   },
   "security/wrong-credentials": { title: "The server takes a token that nobody gave out" },
+  "security/foreign-audience": { title: "The server accepts a token that was issued for another server" },
   "security/sign-in-hint": { title: "The refusal names no way to sign in: WWW-Authenticate is missing" },
   "security/sign-in-hint~forbidden": {
     title: "A caller without credentials is answered with 403, where hosts expect 401",

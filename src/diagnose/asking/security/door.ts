@@ -50,6 +50,16 @@ export async function isHeldByToken(probe: Probe, headers: Readonly<Record<strin
   return !(await knock(probe, { ...withoutCredentials(own), ...headers })).isOpen;
 }
 
+/** Credentials of the same kind with another secret, which no server has given out. */
+export function toWrong(credentials: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(credentials).map(([name, value]) => [name, toWrongValue(value)]));
+}
+
+function toWrongValue(value: string): string {
+  const scheme = /^(?:Bearer|Basic|Token)\s+/i.exec(value)?.[0] ?? "";
+  return `${scheme}${"d3JvbmctdG9rZW4tb2YtbWVhbndoaWxl".slice(0, Math.max(8, Math.min(value.length - scheme.length, 32)))}`;
+}
+
 /** What takes headers away from a request that would carry them. */
 export function blanked(headers: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.keys(headers).map((name) => [name, ""]));

@@ -1,6 +1,7 @@
 import type { Check } from "../../check.ts";
 import { check as chosenSession } from "./chosen-session.ts";
 import { check as errorLeak } from "./error-leak.ts";
+import { check as foreignAudience } from "./foreign-audience.ts";
 import { check as foreignOrigin } from "./foreign-origin.ts";
 import { check as foreignTask } from "./foreign-task.ts";
 import { check as guessableSession } from "./guessable-session.ts";
@@ -22,6 +23,7 @@ import { check as wrongCredentials } from "./wrong-credentials.ts";
 export const security: readonly Check[] = [
   noCredentials,
   wrongCredentials,
+  foreignAudience,
   signInHint,
   plainHttp,
   tokenInUrl,
