@@ -224,13 +224,14 @@ function createPartsByCaller(options: PartsOptions): (authentication: Authentica
   const { access } = options;
   const whole = createParts(options, undefined);
   const byRights = new Map<string, Parts>();
-  /** A credential that is cached comes with request after request. */
-  const known = new WeakMap<Authentication, Parts>();
-  const find = (authentication: Authentication): Parts => {
-    const rights = access.reduce(authentication);
-    if (rights === undefined) return whole;
-    const key = JSON.stringify(rights);
-    const parts = byRights.get(key) ?? createParts(options, rights);
+  /** A credential that is cached comes with request after request. Not the parts, which would stay as long as it does. */
+  const keys = new WeakMap<Authentication, string>();
+  return (authentication) => {
+    const rights = keys.has(authentication) ? undefined : access.reduce(authentication);
+    const key = rights === undefined ? keys.get(authentication) : JSON.stringify(rights);
+    if (key === undefined) return whole;
+    keys.set(authentication, key);
+    const parts = byRights.get(key) ?? createParts(options, rights ?? access.reduce(authentication));
     // Used last, so the last to go.
     byRights.delete(key);
     byRights.set(key, parts);
@@ -238,10 +239,8 @@ function createPartsByCaller(options: PartsOptions): (authentication: Authentica
       if (byRights.size <= maxParts) break;
       byRights.delete(oldest);
     }
-    known.set(authentication, parts);
     return parts;
   };
-  return (authentication) => known.get(authentication) ?? find(authentication);
 }
 
 /** What a caller with these rights is listed, calls, completes or is suggested; undefined rights for everything. */
