@@ -174,9 +174,10 @@ function callTool(
   if (followUp !== undefined) return followUp;
   const problem = catalog.problemOf(called.name);
   if (problem === undefined) return undefined;
-  return Promise.resolve(
-    errorResult(`${called.name} could not be loaded from ${problem.file}: ${problem.text}`, options.clock),
-  );
+  // The reason may have paths of this machine, and whatever the file has thrown.
+  const isOwner = request.caller.kind === "local";
+  const reason = isOwner ? ` from ${problem.file}: ${problem.text}` : "; the log of the server says why.";
+  return Promise.resolve(errorResult(`${called.name} could not be loaded${reason}`, options.clock));
 }
 
 function unknownTool(toolName: string, catalog: Catalog): ProtocolError {

@@ -320,6 +320,25 @@ describe.each(eras)("commands whose files are not loaded yet on %s", (revision) 
   });
 });
 
+test("why a command cannot be loaded is told to the local user alone", async () => {
+  const cwd = temporaryFolder();
+  writeFiles(cwd, { "commands/note/broken.ts": `throw new Error("no database at db.internal");` });
+  const server = await openServer({
+    ...{ in: "http", cwd, projectCommands: "alone" },
+    identify: ({ headers }) =>
+      typeof headers["x-caller"] === "string" ? (JSON.parse(headers["x-caller"]) as Authentication) : undefined,
+  });
+  const sentenceFor = async (who: { headers?: Record<string, string> }) => {
+    const client = await server.client({ revision: "2026-07-28", capabilities: {} }, { over: "http", ...who });
+    const { content, isError } = resultOf(await callTool(client, "note_broken"));
+    expect(isError).toBe(true);
+    return content?.[0]?.text;
+  };
+  const remote = await sentenceFor({ headers: { "x-caller": JSON.stringify(key([call, "meanwhile:admin"])) } });
+  expect(remote).toBe("note_broken could not be loaded; the log of the server says why.");
+  expect(await sentenceFor({})).toContain("db.internal");
+});
+
 test("an administrator sees no task of another caller over MCP", async () => {
   const { server } = await shared();
   const at = (who: Authentication, revision: string) =>
