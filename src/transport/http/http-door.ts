@@ -64,7 +64,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
   const { socket } = options;
   if (socket === undefined && !loopback.has(options.host))
     throw new UsageError(
-      `--host ${options.host} would be reachable from other machines, and there is no authentication yet; use 127.0.0.1 and a tunnel.`,
+      `--host ${options.host} would be reachable from other machines without TLS; use 127.0.0.1, and a reverse proxy with TLS on this machine.`,
     );
   const door = new OwnDoor(options);
   const server = createServer(patience, (request, response) => door.handle(request, response));
