@@ -10,7 +10,8 @@ const scopeClaims = ["scope", "scp", "permissions"] as const;
 /** RFC 9068, and the names that Microsoft, Keycloak and Okta use. */
 const clientClaims = ["client_id", "azp", "appid", "cid"] as const;
 const nameClaims = ["name", "preferred_username", "email"] as const;
-const maxIdLength = 1_000;
+/** PostgreSQL indexes no text of more than 2,704 bytes, and a caller key has two IDs at most. */
+const maxIdBytes = 1_000;
 const maxNameLength = 200;
 
 /** The caller of a verified token. Throws an AuthenticationError where the claims do not say who that is. */
@@ -30,7 +31,7 @@ export function callerOfClaims(claims: Json, issuer: IssuerSettings): { caller: 
     throw new AuthenticationError("invalid", "The access token does not name the client that it was issued to.");
   const name = nameClaims.map((claim) => textOf(claims[claim])).find((text) => text !== undefined && text !== "");
   const details = {
-    ...(name !== undefined && { name: name.toWellFormed().replace(controls, " ").slice(0, maxNameLength) }),
+    ...(name !== undefined && { name: name.replace(controls, " ").slice(0, maxNameLength).toWellFormed() }),
     ...(client !== undefined && { client }),
   };
   return { caller: userCaller(identity, { ...details, scopes, groups }), scopesFrom };
@@ -49,7 +50,7 @@ function idOf(claims: Json, names: readonly string[]): string | undefined {
   const id = names.map((name) => claims[name]).find((value) => value !== undefined && value !== null && value !== "");
   if (id === undefined) return undefined;
   const isUsable =
-    typeof id === "string" && id.length <= maxIdLength && id.isWellFormed() && id.search(controls) === -1;
+    typeof id === "string" && Buffer.byteLength(id) <= maxIdBytes && id.isWellFormed() && id.search(controls) === -1;
   if (isUsable) return id;
   throw new AuthenticationError(
     "invalid",

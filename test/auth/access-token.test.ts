@@ -83,6 +83,7 @@ describe("verification", () => {
     ["whose subject is a number", { sub: 7 }, /no usable `sub`/],
     ["whose subject has a NUL", { sub: "a\0b" }, /no usable `sub`/],
     ["whose subject is long", { sub: "a".repeat(1_001) }, /no usable `sub`/],
+    ["whose subject is long in UTF-8", { sub: "\u6f22".repeat(334) }, /no usable `sub`/],
   ])("refuses a token %s", async (_title, claims, message) => {
     const { issuer, refusal } = await open();
     const { kind, message: told } = await refusal(await issuer.token(claims));
@@ -277,6 +278,8 @@ describe("the caller", () => {
     const { caller } = await verify(await issuer.token({ name: `A\u001b[31m${"b".repeat(300)}` }));
     expect(caller.name).toMatch(/^A \[31mb+$/);
     expect(caller.name).toHaveLength(200);
+    const cut = await verify(await issuer.token({ name: `${"b".repeat(199)}\u{1f600}` }));
+    expect(cut.caller.name?.isWellFormed()).toBe(true);
   });
 });
 
