@@ -24,6 +24,7 @@ const maxCached = 10_000;
 const maxTokenLength = 16 * 1024;
 /** The same reason is logged once in this time. */
 const logMs = 60_000;
+const maxLoggedLength = 200;
 
 /** Verifies access tokens of the configured issuers: JWTs that are signed with a key of the issuer (RFC 9068). */
 export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
@@ -118,8 +119,15 @@ class AccessTokenVerifier implements TokenVerifier {
     if (typ !== undefined && !accessTokenTypes.has(typ)) throw invalid(notAnAccessToken);
     const issuer = this.#issuers.get(payload.iss ?? "");
     if (issuer !== undefined) return issuer;
-    const known = [...this.#issuers.keys()].join(" or ");
-    throw invalid(`The access token is of an issuer that this server does not accept; get one from ${known}.`);
+    const known = [...this.#issuers.keys()];
+    // Nobody has verified this claim, so a part of it has to do.
+    const claimed: unknown = payload.iss;
+    const found = typeof claimed === "string" ? claimed.slice(0, maxLoggedLength) : undefined;
+    const facts = { found, expected: known };
+    this.#warn("an access token of another issuer was refused; see the setting `auth.issuers`", facts);
+    throw invalid(
+      `The access token is of an issuer that this server does not accept; get one from ${known.join(" or ")}.`,
+    );
   }
 
   #audienceOf({ audience }: IssuerSettings): readonly string[] {
@@ -148,8 +156,8 @@ class AccessTokenVerifier implements TokenVerifier {
     return invalid("The access token is not valid; get a new one from its issuer.");
   }
 
-  #warn(text: string, facts: { readonly issuer: string; readonly [name: string]: unknown }): void {
-    const key = `${facts.issuer} ${text}`;
+  #warn(text: string, facts: { readonly issuer?: string; readonly [name: string]: unknown }): void {
+    const key = `${facts.issuer ?? ""} ${text}`;
     const now = this.#options.clock.monotonic();
     if (now - (this.#loggedAt.get(key) ?? Number.NEGATIVE_INFINITY) < logMs) return;
     this.#loggedAt.set(key, now);

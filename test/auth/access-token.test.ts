@@ -72,7 +72,8 @@ describe("verification", () => {
     ["for a list of other audiences", { aud: ["a", "b"] }, /not for this server/],
     ["without an audience", { aud: undefined }, /not for this server/],
     ["of an issuer that is not configured", { iss: "https://evil.example" }, /issuer that this server does not accept/],
-    ["of our issuer with a slash", { iss: undefined }, /issuer that this server does not accept/],
+    ["whose issuer is a number", { iss: 7 as never }, /issuer that this server does not accept/],
+    ["without an issuer", { iss: undefined }, /issuer that this server does not accept/],
     ["without an end", { exp: undefined }, /is not valid/],
     ["whose end is text", { exp: "tomorrow" }, /is not valid/],
     ["with the claim of an ID token: nonce", { nonce: "n" }, /ID token/],
@@ -159,6 +160,18 @@ describe("verification", () => {
     clock.advance(60_000);
     await refusal(await issuer.token({ aud: "00000000-guid" }));
     expect(warnings).toHaveLength(2);
+  });
+
+  test("logs the issuer that was found, such as ours with a slash, once a minute", async () => {
+    const { clock, issuer, warnings, refusal } = await open();
+    const slashed = await issuer.token({ iss: `${issuer.issuer}/` });
+    expect((await refusal(slashed)).message).toContain("issuer that this server does not accept");
+    await refusal(await issuer.token({ iss: "https://evil.example" }));
+    const facts = { found: `${issuer.issuer}/`, expected: [issuer.issuer] };
+    expect(warnings).toMatchObject([{ text: expect.stringContaining("another issuer"), facts }]);
+    clock.advance(60_000);
+    await refusal(await issuer.token({ iss: `https://${"x".repeat(10_000)}.example` }));
+    expect(JSON.stringify(warnings[1]).length).toBeLessThan(500);
   });
 
   test("accepts JWTs alone", async () => {
