@@ -80,10 +80,12 @@ function scopesOf(claims: Json, { scopesClaim, grant = [] }: IssuerSettings, gro
   const granted = grant
     .filter((rule) => rule.groups === undefined || rule.groups.some((group) => groups.includes(group)))
     .flatMap((rule) => rule.scopes);
-  const read = claim === undefined ? `the claims ${quoteAll(names)}` : `the claim \`${claim}\``;
+  // The subject of "has …", so it is singular.
+  const only = names.length === 1 ? names[0] : claim;
+  const read = only === undefined ? `each of the claims ${quoteAll(names)}` : `the claim \`${only}\``;
   return {
     scopes: [...new Set([...own, ...granted])],
-    scopesFrom: grant.length === 0 ? read : `${read} and the setting \`grant\` of its issuer`,
+    scopesFrom: grant.length === 0 ? read : `${read}, with the setting \`grant\` of its issuer,`,
   };
 }
 
@@ -91,6 +93,5 @@ const isScopes = (value: unknown) => typeof value === "string" || Array.isArray(
 
 function quoteAll(names: readonly string[]): string {
   const quoted = names.map((name) => `\`${name}\``);
-  const last = quoted.at(-1) ?? "";
-  return quoted.length === 1 ? last : `${quoted.slice(0, -1).join(", ")} and ${last}`;
+  return `${quoted.slice(0, -1).join(", ")} and ${quoted.at(-1)}`;
 }

@@ -246,6 +246,7 @@ describe("the caller", () => {
       ["a"],
       "the claim `permissions`",
     ],
+    ["one that is missing", { scopesClaim: "roles" }, {}, [], "the claim `roles`"],
     ["a claim inside of another", { scopesClaim: "x.y" }, { x: { y: ["a"] } }, ["a"], "the claim `x.y`"],
     [
       "a list, where a role with a space in its name is no scope",
@@ -255,8 +256,8 @@ describe("the caller", () => {
       "the claim `permissions`",
     ],
     ["a string, where only spaces separate", {}, { scope: "a b\u00a0meanwhile:admin" }, ["a"], "the claim `scope`"],
-    ["none of them", {}, { scope: undefined }, [], "the claims `scope`, `scp` and `permissions`"],
-    ["an object", {}, { scope: { a: 1 } }, [], "the claims `scope`, `scp` and `permissions`"],
+    ["none of them", {}, { scope: undefined }, [], "each of the claims `scope`, `scp` and `permissions`"],
+    ["an object", {}, { scope: { a: 1 } }, [], "each of the claims `scope`, `scp` and `permissions`"],
   ])("reads scopes from %s", async (_title, settings, claims, scopes, from) => {
     const { issuer, verify } = await open(settings);
     const { caller, scopesFrom } = await verify(await issuer.token(claims));
@@ -282,7 +283,7 @@ describe("the caller", () => {
     expect(await scopesOf([])).toEqual(["openid", "meanwhile:read"]);
     expect(await scopesOf(["dev"])).toEqual(["openid", "meanwhile:read", "meanwhile:call"]);
     expect((await verify(await issuer.token())).scopesFrom).toBe(
-      "the claim `scope` and the setting `grant` of its issuer",
+      "the claim `scope`, with the setting `grant` of its issuer,",
     );
   });
 
