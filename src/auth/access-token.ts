@@ -88,8 +88,12 @@ class AccessTokenVerifier implements TokenVerifier {
   }
 
   #remember(hash: string, verified: Verified): void {
+    const now = this.#options.clock.now();
     this.#verified.delete(hash);
-    if (this.#verified.size >= maxCached) this.#verified.delete(this.#verified.keys().next().value as string);
+    for (const [oldest, { until }] of this.#verified) {
+      if (until > now && this.#verified.size < maxCached) break;
+      this.#verified.delete(oldest);
+    }
     this.#verified.set(hash, verified);
   }
 

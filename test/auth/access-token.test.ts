@@ -1,11 +1,13 @@
 import { createHmac, createPublicKey } from "node:crypto";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
 import { createTokenVerifier } from "../../src/auth/access-token.ts";
 import { AuthenticationError } from "../../src/auth/authentication.ts";
 import type { IssuerSettings } from "../../src/auth/issuers.ts";
 import { callerKey } from "../../src/command/caller.ts";
 import { type Logger, silentLog } from "../../src/log.ts";
-import { FakeClock } from "../helpers/fake-clock.ts";
+import { FakeClock, turns } from "../helpers/fake-clock.ts";
 import { audience, startTokenIssuer } from "../helpers/token-issuer.ts";
 
 type Settings = Omit<IssuerSettings, "issuer">;
@@ -25,6 +27,11 @@ async function open(settings: Settings = {}, { publicUrl = audience, path = "" }
     return { kind: error.kind, message: error.message, cause: error.cause };
   };
   return { clock, issuer, warnings, verifier, verify, refusal };
+}
+
+function collectGarbage(): void {
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
 }
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
@@ -318,6 +325,17 @@ describe("the cache", () => {
     await again;
     clock.advance(60_000);
     expect((await refusal(token)).message).toMatch(/has expired/);
+  });
+
+  test("drops what it knew of a token after that", async () => {
+    const { clock, issuer, verify } = await open();
+    const verified = async (sub: string) => new WeakRef(await verify(await issuer.token({ sub })));
+    const [ada, bob] = [await verified("ada"), await verified("bob")];
+    clock.advance(61_000);
+    const eve = await verified("eve");
+    await turns();
+    collectGarbage();
+    expect([ada, bob, eve].map((ref) => ref.deref() !== undefined)).toEqual([false, false, true]);
   });
 
   test("verifies a token once for requests at the same time", async () => {
