@@ -10,6 +10,7 @@ import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { type AuditLine, check, type Findings, hashOf, readLines } from "./check.ts";
 import { type Ground, openOn, toEnvironment } from "./ground.ts";
+import { checkKeys, countKeySteps } from "./key-holder.ts";
 import { Meddler } from "./meddler.ts";
 import { openPostgresGround } from "./postgres-ground.ts";
 import type { Ack } from "./producer.ts";
@@ -47,6 +48,8 @@ export interface ChaosReport extends Findings {
   /** Tasks by how they ended. */
   readonly tasks: ReadonlyMap<string, number>;
   readonly acknowledged: number;
+  /** Acknowledged changes of API keys. */
+  readonly keySteps: ReturnType<typeof countKeySteps>;
   /**
    * How often a task lost its worker, and how often that worker was alive and running. A process that gets no time for
    * most of so short a lease looks dead to anybody, so on a busy machine the second is not zero, and no violation.
@@ -379,11 +382,14 @@ class ChaosRun {
 
   async #report(): Promise<ChaosReport> {
     const findings = await check(this.#ground, this.#firstHashes);
+    const keyFindings = await this.#checkKeys();
     const statuses = (await this.#ground.rows()).map(({ command, status }) => `${command} ${status}`);
     const crashes = (await this.#ground.audit()).filter((line) => line.is_crash === 1);
     const acks = readLines<Ack>(path.join(this.#ground.address.folder, "acks.jsonl"));
     return {
       ...findings,
+      lost: [...findings.lost, ...keyFindings.lost],
+      changed: [...findings.changed, ...keyFindings.changed],
       other: [...findings.other, ...this.#others],
       seed: this.#options.seed,
       seconds: (performance.now() - this.#startedAt) / 1000,
@@ -392,9 +398,20 @@ class ChaosRun {
       upsets: this.#upsets,
       tasks: new Map([...Map.groupBy(statuses, (status) => status)].map(([status, all]) => [status, all.length])),
       acknowledged: new Set(acks.map(({ taskId }) => taskId)).size,
+      keySteps: countKeySteps(this.#ground.address.folder),
       interruptions: crashes.length,
       spurious: crashes.filter((line) => this.#wasRunning(line)).length,
     };
+  }
+
+  async #checkKeys(): ReturnType<typeof checkKeys> {
+    const { store, dispatcher } = await openOn(this.#ground.address);
+    try {
+      return await checkKeys(store.shared.keys, this.#ground.address.folder);
+    } finally {
+      await dispatcher.close();
+      await store.close();
+    }
   }
 
   /** True when the worker that lost its task was neither dead nor standing still. */
@@ -427,6 +444,7 @@ export function summarize(report: ChaosReport): string {
     ...(report.upsets.size === 0 ? [] : [`upsets   ${total(report.upsets)} (${detail(report.upsets)})`]),
     `tasks    ${total(report.tasks)}, ${report.acknowledged} of them acknowledged (${detail(report.tasks)})`,
     `         ${report.interruptions} times a worker was lost, ${report.spurious} times although it was running`,
+    `keys     ${report.keySteps.add} added, ${report.keySteps.rotate} rotated, ${report.keySteps.revoke} revoked`,
     `lost     ${report.lost.length}`,
     `changed  ${report.changed.length}`,
     `double   ${report.double.length}`,

@@ -10,6 +10,7 @@ import { History } from "../../src/task/history.ts";
 import { defaultLimits } from "../../src/task/limits.ts";
 import { entryOf, type Kind } from "./commands.ts";
 import { addressIn, openOn } from "./ground.ts";
+import { holdKeys } from "./key-holder.ts";
 import { Meddler } from "./meddler.ts";
 import { createRandom, pick } from "./random.ts";
 
@@ -22,7 +23,7 @@ export interface Ack {
 }
 
 /**
- * Makes tasks for ever, and answers, cancels and polls anybody's: producer.ts <folder> <name> <seed>. What it is about to ask for is written down first, so that
+ * Makes tasks for ever, answers, cancels and polls anybody's, and adds, rotates and revokes API keys: producer.ts <folder> <name> <seed>. What it is about to ask for is written down first, so that
  * its next life asks again with the same idempotency key; what was acknowledged is appended right after.
  */
 armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "SIGKILL"));
@@ -67,6 +68,7 @@ process.stdin.resume().on("end", () => process.exit(1));
 process.once("SIGTERM", () => process.exit(0));
 process.stdout.write("ready\n");
 void meddle();
+void holdKeys(store.shared.keys, folder, createRandom(Number(seed) + 2));
 for (let intent = readIntent() ?? nextIntent(0), count = 1; ; count++) {
   await create(intent);
   intent = nextIntent(count);

@@ -36,5 +36,6 @@ export async function survives(options: Pick<ChaosOptions, "store"> = {}): Promi
   expect({ lost, changed, double, other }).toEqual({ lost: [], changed: [], double: [], other: [] });
   expect([...report.kills.values()].reduce((sum, count) => sum + count, 0)).toBeGreaterThanOrEqual(kills);
   expect([...report.kills.keys()]).toEqual(expect.arrayContaining(places));
+  for (const count of Object.values(report.keySteps)) expect(count).toBeGreaterThan(0);
   return report;
 }
