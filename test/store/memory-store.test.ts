@@ -1,7 +1,11 @@
 import { test } from "vitest";
 import { MemoryStore } from "../../src/store/memory-store.ts";
-import { exerciseKeys } from "../store-suite/key-suite.ts";
+import { exerciseKeys, withKeys } from "../store-suite/key-suite.ts";
 import { exerciseStore } from "../store-suite/store-suite.ts";
 
-exerciseStore(test, ({ clock }) => new MemoryStore(clock), { hasPlaces: false });
+exerciseStore(
+  test,
+  withKeys(({ clock }) => new MemoryStore(clock)),
+  { hasPlaces: false },
+);
 exerciseKeys(test, ({ clock }) => new MemoryStore(clock), { hasPlaces: false });

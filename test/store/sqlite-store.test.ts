@@ -9,7 +9,7 @@ import { FakeClock } from "../../src/testing/fake-clock.ts";
 import { costOfLiveTasks } from "../helpers/create-cost.ts";
 import { writeEmptyDatabase } from "../helpers/empty-database.ts";
 import { Bench, done, leaseMs, ttlMs } from "../store-suite/cases/bench.ts";
-import { exerciseKeys } from "../store-suite/key-suite.ts";
+import { exerciseKeys, withKeys } from "../store-suite/key-suite.ts";
 import { exerciseStore } from "../store-suite/store-suite.ts";
 
 let folder = "";
@@ -26,7 +26,7 @@ async function openFile({ clock, place = `own-${++count}` }: { readonly clock: C
   return await openStore(file, { clock });
 }
 
-exerciseStore(test, openFile);
+exerciseStore(test, withKeys(openFile));
 exerciseKeys(test, openFile);
 
 test.each(["sweep", "prune"] as const)(

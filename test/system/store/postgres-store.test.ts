@@ -2,12 +2,12 @@ import { expect, test } from "vitest";
 import { FakeClock } from "../../../src/testing/fake-clock.ts";
 import { costOfLiveTasks } from "../../helpers/create-cost.ts";
 import { postgresStores } from "../../helpers/postgres.ts";
-import { exerciseKeys } from "../../store-suite/key-suite.ts";
+import { exerciseKeys, withKeys } from "../../store-suite/key-suite.ts";
 import { exerciseStore } from "../../store-suite/store-suite.ts";
 
 const open = postgresStores();
 
-exerciseStore(test, open);
+exerciseStore(test, withKeys(open));
 exerciseKeys(test, open);
 
 test("create takes at most 1.5 times as long with 10,000 live tasks as with none", async () => {
