@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
-import { appCaller, callerKey } from "../../src/command/caller.ts";
+import { createApiKey } from "../../src/auth/api-key.ts";
+import { appCaller, callerKey, keyCaller } from "../../src/command/caller.ts";
 import { checkStore, migrateStore } from "../../src/store/manage.ts";
 import { openStore } from "../../src/store/open.ts";
 import { newTask } from "../store-suite/cases/bench.ts";
@@ -59,7 +60,7 @@ export function testMovedCallers(
     expect((await checkStore(place.store)).problems.filter((problem) => !problem.startsWith("No caller"))).toEqual([]);
     const store = await openStore(place.store);
     onTestFinished(() => store.close());
-    return store;
+    return Object.assign(store, { address: place.store });
   }
 
   test(`${kind}: a stored caller key of an app's user is moved to the user's new key`, async () => {
@@ -103,5 +104,26 @@ export function testMovedCallers(
     expect(await keyOf("anonymous", "of nobody")).toBe("once");
     const again = await store.create(newTask(100, { caller: ada, idempotencyKey }), { joinsEqual: false, maxLive: 9 });
     expect(again).toMatchObject({ kind: "repeated", task: { taskId: "newer" } });
+  });
+
+  test(`${kind}: a migrated store keeps the API keys that are added to it`, async () => {
+    const store = await migrated([{ taskId: "task", caller: tokenKey("", "cli", "ada") }]);
+    const { keys } = store.shared;
+    const { id, hash } = createApiKey();
+    expect((await keys.list("home")).keys).toEqual([]);
+    expect(await keys.add({ id, hash, project: "home", name: "ci", scopes: ["a:b"], commands: ["report_*"] })).toBe(
+      true,
+    );
+    await store.create(newTask(1, { taskId: "of the key", caller: callerKey(keyCaller(id)) }), {
+      joinsEqual: false,
+      maxLive: 9,
+    });
+    await store.close();
+    const again = await openStore(store.address);
+    onTestFinished(() => again.close());
+    const facts = { id, hash, name: "ci", scopes: ["a:b"], commands: ["report_*"] };
+    expect((await again.shared.keys.list("home")).keys).toEqual([expect.objectContaining(facts)]);
+    expect(await again.get({ caller: callerKey(keyCaller(id)) }, "of the key")).toBeDefined();
+    expect(await again.get({ caller: appKey("home", "ada") }, "task")).toBeDefined();
   });
 }
