@@ -13,6 +13,8 @@ const unknownMs = 1_000;
 /** More unknown keys than this are refused at once, by the list that is there. */
 const maxUnknown = 100;
 const hourMs = 3_600_000;
+/** The same reason is logged once in this time. */
+const logMs = 60_000;
 
 type ParsedKey = NonNullable<ReturnType<typeof parseApiKey>>;
 
@@ -21,6 +23,7 @@ export function createKeyVerifier(options: RecentKeysOptions): TokenVerifier {
   const { clock } = options;
   const recent = new RecentKeys(options);
   const noteUse = createUseNotes(options);
+  const logRefusal = createRefusalLog(options);
   /** The number of requests with an unknown key that wait for a newer list. */
   let unknown = 0;
 
@@ -40,9 +43,11 @@ export function createKeyVerifier(options: RecentKeysOptions): TokenVerifier {
   };
 
   const verifyBy = async (parsed: ParsedKey, reading: Promise<RecentList | undefined>): Promise<Authentication> => {
-    const found = toAuthentication(parsed, listOrThrow(await reading));
-    if (found === undefined) throw invalidKey();
-    return found;
+    const list = listOrThrow(await reading);
+    const found = toAuthentication(parsed, list);
+    if (found !== undefined) return found;
+    logRefusal(parsed, list);
+    throw invalidKey();
   };
 
   const isStillValid = (parsed: ParsedKey): boolean | Promise<boolean> => {
@@ -82,6 +87,24 @@ function invalidKey(): AuthenticationError {
     "invalid",
     `The API key is unknown, expired or revoked; \`${thisProgram.name} keys add <name>\` on the server's machine makes a new one.`,
   );
+}
+
+/** Returns a function that logs why a key was refused. Callers are not told. */
+function createRefusalLog({ clock, log }: RecentKeysOptions): (parsed: ParsedKey, list: RecentList) => void {
+  const loggedAt = new Map<string, number>();
+  return ({ id }, { byId, now }) => {
+    const key = byId.get(id);
+    const reason =
+      key === undefined
+        ? "this project has no key of this ID; a project is its folders of commands, its options and its config file"
+        : (key.expiresAt ?? Number.POSITIVE_INFINITY) <= now
+          ? "it has expired"
+          : "its secret is not valid, or not any more";
+    const at = clock.monotonic();
+    if (at - (loggedAt.get(reason) ?? Number.NEGATIVE_INFINITY) < logMs) return;
+    loggedAt.set(reason, at);
+    log.warn(`an API key was refused: ${reason}`, { id });
+  };
 }
 
 /** When a secret stops being valid, by the store's clock; undefined where it is not valid. */

@@ -4,7 +4,7 @@ import { type Authentication, AuthenticationError, type TokenVerifier } from "..
 import type { KeyStore, NewKey } from "../../src/auth/key-store.ts";
 import { createKeyVerifier } from "../../src/auth/key-verifier.ts";
 import { callerKey } from "../../src/command/caller.ts";
-import { silentLog } from "../../src/log.ts";
+import { type Logger, silentLog } from "../../src/log.ts";
 import { MemoryKeys } from "../../src/store/memory-keys.ts";
 import { FakeClock, settled, turns } from "../helpers/fake-clock.ts";
 
@@ -42,7 +42,9 @@ function open({ skewMs = 0 } = {}) {
     counts.opened += 1;
     return counted;
   };
-  const verifier = createKeyVerifier({ openKeys, project: "home", clock, log: silentLog });
+  const warnings: (readonly [string, object])[] = [];
+  const log: Logger = { ...silentLog, warn: (text, facts = {}) => void warnings.push([text, facts]) };
+  const verifier = createKeyVerifier({ openKeys, project: "home", clock, log });
   async function add(name = "ci", facts: Partial<NewKey> = {}) {
     const { id, key, hash } = createApiKey();
     const common = { id, name, hash, project: "home", scopes: ["meanwhile:call"], commands: [] };
@@ -63,7 +65,7 @@ function open({ skewMs = 0 } = {}) {
       return error.kind;
     }
   };
-  return { clock, keys, counts, trouble, verifier, add, outcome };
+  return { clock, keys, counts, trouble, verifier, add, outcome, warnings };
 }
 
 /** What becomes of a text: the caller's key, or why it is refused. */
@@ -341,4 +343,26 @@ test("the hour of a use is noted once an hour and key, in the background", async
   for (let at = 0; at < 10; at++) await verifier.verify(ci.key);
   await turns();
   expect(counts.notes).toBe(5);
+});
+
+test("logs why a key was refused, each reason once a minute, and never a secret", async () => {
+  const { clock, add, outcome, warnings } = open();
+  const [elsewhere, expired, rotated] = [
+    await add("a", { project: "other" }),
+    await add("b", { expiresInMs: 1 }),
+    await add("c"),
+  ];
+  clock.advance(1);
+  const other = createApiKey(rotated.id).key;
+  for (const key of [elsewhere.key, elsewhere.key, expired.key, other]) expect(await outcome(key)).toBe("invalid");
+  expect(warnings).toEqual([
+    [expect.stringContaining("refused: this project has no key of this ID"), { id: elsewhere.id }],
+    ["an API key was refused: it has expired", { id: expired.id }],
+    ["an API key was refused: its secret is not valid, or not any more", { id: rotated.id }],
+  ]);
+  clock.advance(60_000);
+  await outcome(elsewhere.key);
+  expect(warnings).toHaveLength(4);
+  for (const { key } of [elsewhere, expired, { key: other }])
+    expect(JSON.stringify(warnings)).not.toContain(key.slice(-43));
 });
