@@ -88,6 +88,8 @@ export class Gate {
   #isChange(method: string | undefined, params: Params, tools: readonly GuardedTool[]): boolean {
     if (method !== "tools/call" || tools.length > 0) return method === undefined || !methodsThatRead.has(method);
     const name = this.#options.followUps.get(String(params.name));
+    // A client answers what only it can answer beside the arguments (2026-07-28).
+    if (params.inputResponses !== undefined) return true;
     const { cancel, answer } = (params.arguments ?? {}) as Params;
     if (name === "task_result") return (cancel !== undefined && cancel !== false) || answer !== undefined;
     return name !== "task_status" && name !== "task_list";

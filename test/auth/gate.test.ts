@@ -45,6 +45,7 @@ test.each<[string | undefined, object, readonly string[]]>([
   ["tools/call", { name: "acme_task_result", arguments: { job_id: "x" } }, [read]],
   ["tools/call", { name: "acme_task_result", arguments: null }, [read]],
   ["tools/call", { name: "acme_task_result", arguments: { cancel: true } }, [call]],
+  ["tools/call", { name: "acme_task_result", arguments: { job_id: "x" }, inputResponses: { q: {} } }, [call]],
   ["tools/call", { name: "acme_task_cancel" }, [call]],
   ["tools/call", { name: "task_status" }, [call]],
   ["tasks/cancel", {}, [call]],
