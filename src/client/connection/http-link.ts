@@ -206,10 +206,11 @@ export class HttpLink implements Link {
   #refused(status: number, headers: http.IncomingHttpHeaders, answer: Message | undefined): ConnectionError {
     const isLost = this.#isSessionLost(status, answer);
     const words = answer?.error === undefined ? "" : ` ${cut(String(answer.error.message))}`;
+    const hint = status === 401 || words === "" ? "; it may want a token" : "";
     const what = isLost
       ? "has forgotten our session"
       : status === 401 || status === 403
-        ? `refuses us (HTTP status ${status}); it may want a token.${words}`
+        ? `refuses us (HTTP status ${status})${hint}.${words}`
         : `answered with HTTP status ${status}.${words}`;
     const error = new ConnectionError(`${this.#url.origin} ${what}`, {
       status,
