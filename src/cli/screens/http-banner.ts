@@ -62,12 +62,13 @@ function toWork({ entries, wrapped }: BannerFacts): string {
 }
 
 function toDoor({ allowAnonymous, wrapped, issuers, program, options = [] }: BannerFacts): string {
-  if (issuers.length > 0 && !allowAnonymous)
-    return `Users sign in at ${issuers.join(" or ")}; who sends this header is you:`;
+  const keys = `other clients need a key (${[program, ...options.map(quoteWord)].join(" ")} keys add <name>)`;
+  const signIn = `Users sign in at ${issuers.join(" or ")}`;
   // No command adds keys for a server that `wrap` has started.
-  if (!allowAnonymous && wrapped !== undefined) return "A client with this header is you:";
-  if (!allowAnonymous)
-    return `A client with this header is you; other clients need a key (${[program, ...options.map(quoteWord)].join(" ")} keys add <name>):`;
+  if (!allowAnonymous && wrapped !== undefined)
+    return issuers.length === 0 ? "A client with this header is you:" : `${signIn}; a client with this header is you:`;
+  if (!allowAnonymous && issuers.length > 0) return `${signIn}, ${keys}; a client with this header is you:`;
+  if (!allowAnonymous) return `A client with this header is you; ${keys}:`;
   if (wrapped !== undefined)
     return `Strangers are let in, to all that ${wrapped.join(", ")} can do; who sends this header is you:`;
   return "Strangers are let in, but to no bundled command; who sends this header is you:";

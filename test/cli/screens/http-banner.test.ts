@@ -30,7 +30,7 @@ test("what is wrapped is named, also before it is known, and who lets strangers 
 
 test("names the issuers at which users sign in", () => {
   expect(banner({ issuers: ["https://one.example", "https://two.example"] })).toContain(
-    "Users sign in at https://one.example or https://two.example; who sends this header is you:",
+    "Users sign in at https://one.example or https://two.example, other clients need a key (meanwhile keys add <name>); a client with this header is you:",
   );
 });
 
