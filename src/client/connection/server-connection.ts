@@ -171,24 +171,24 @@ export class ServerConnection {
     await this.#peer?.close().catch(() => undefined);
     const limitMs = this.#options.timeoutMs ?? defaultConnectMs;
     const slow = new AbortController();
-    const stopClock = this.#clock.after(limitMs, () =>
-      slow.abort(
-        new ConnectionError(`The server did not begin to talk within ${limitMs / 1000} s.`, {
-          isPassing: false,
-          isUnsent: true,
-        }),
-      ),
-    );
+    let refusal: ConnectionError | undefined;
+    const stopClock = this.#clock.after(limitMs, () => {
+      const text =
+        refusal === undefined
+          ? `The server did not begin to talk within ${limitMs / 1000} s.`
+          : `${refusal.message} Further tries for ${limitMs / 1000} s did not help.`;
+      slow.abort(new ConnectionError(text, { isPassing: false, isUnsent: true }));
+    });
     const signal = AbortSignal.any([slow.signal, this.#closing.signal]);
     try {
-      this.#peer = await this.#shakeHands(signal);
+      this.#peer = await this.#shakeHands(signal, (error) => (refusal = error));
       return this.#peer;
     } finally {
       stopClock();
     }
   }
 
-  async #shakeHands(signal: AbortSignal): Promise<Peer> {
+  async #shakeHands(signal: AbortSignal, onRetry: (error: ConnectionError) => void): Promise<Peer> {
     const isFirst = this.#dialect === undefined;
     // A server that is found again speaks what it spoke.
     const who = isFirst ? this.#who : { ...this.#who, revision: this.dialect.revision };
@@ -206,13 +206,16 @@ export class ServerConnection {
         if (hasLeft && !isOwnFailure(error) && !signal.aborted) this.#isProbed = true;
         else if (!this.#isWorthAnotherTry(error, isFirst) || signal.aborted)
           throw signal.aborted ? signal.reason : error;
-        else await sleep(this.#clock, nextRetryMs(tries, (error as ConnectionError).retryAfterMs), signal);
+        else {
+          onRetry(error);
+          await sleep(this.#clock, nextRetryMs(tries, error.retryAfterMs), signal);
+        }
       }
     }
   }
 
   /** Where nothing was found at first, nothing will be. */
-  #isWorthAnotherTry(error: unknown, isFirst: boolean): boolean {
+  #isWorthAnotherTry(error: unknown, isFirst: boolean): error is ConnectionError {
     return (
       isFirst &&
       this.#options.retryMs !== 0 &&

@@ -170,6 +170,17 @@ describe("a server that means harm", () => {
     expect(performance.now() - started).toBeLessThan(20_000);
   });
 
+  test("that refuses for as long as we try is quoted", async () => {
+    const { url } = await serveLoopback(({ response }) => {
+      const error = { code: -32603, message: "The keys of the issuer cannot be read." };
+      response.writeHead(503, { "content-type": "application/json", "retry-after": "1" });
+      response.end(JSON.stringify({ jsonrpc: "2.0", id: null, error }));
+    });
+    expect(await sentence(connect({ url }, { timeoutMs: 500 }))).toBe(
+      `${new URL(url).origin} answered with HTTP status 503. The keys of the issuer cannot be read. Further tries for 0.5 s did not help.`,
+    );
+  });
+
   test("cannot fill our memory with one message", async () => {
     const part = "x".repeat(1024 * 1024);
     const { url } = await serveLoopback(
