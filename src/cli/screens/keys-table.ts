@@ -2,6 +2,9 @@ import { toMinute } from "../../clock.ts";
 import { clean } from "../terminal.ts";
 import { toColumns } from "./layout.ts";
 
+/** A key that expires within this time is listed with what is left of it: the day alone would not say much. */
+const soonMinutes = 2_880;
+
 interface ShownKey {
   readonly name: string;
   readonly scopes: readonly string[];
@@ -33,7 +36,10 @@ function termsOf({ scopes, commands, earlier }: ShownKey, now: number): string {
 
 function toExpiry(expiresAt: number | undefined, now: number): string {
   if (expiresAt === undefined) return "never";
-  return expiresAt > now ? toDay(expiresAt) : `expired ${toDay(expiresAt)}`;
+  if (expiresAt <= now) return `expired ${toDay(expiresAt)}`;
+  const minutes = Math.ceil((expiresAt - now) / 60_000);
+  if (minutes > soonMinutes) return toDay(expiresAt);
+  return minutes < 120 ? `in ${minutes} min` : `in ${Math.floor(minutes / 60)} h`;
 }
 
 function toDay(ms: number): string {

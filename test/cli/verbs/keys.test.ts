@@ -93,14 +93,20 @@ test("list shows names, times, scopes and tools, no wider than the screen", asyn
   const [ci] = (await (await open()).list(project)).keys;
   await (await open(2 * dayMs)).noteUse(project, ci?.id ?? "");
   await keys("rotate", "reports", "--overlap", "1h");
-  const shown = (text: string) => text.replaceAll(minute, "<minute>").replaceAll(/\d{4}-\d\d-\d\d/g, "<day>");
+  await keys("add", "short", "--expires", "30m");
+  const shown = (text: string) =>
+    text
+      .replaceAll(minute, "<minute>")
+      .replaceAll(/\d{4}-\d\d-\d\d/g, "<day>")
+      .replaceAll(/in \d+ /g, "in <n> ");
   const { stdout, code } = await keys("list");
   expect(code).toBe(0);
   expect(shown(stdout).replaceAll(/ {2,}/g, "  ")).toBe(
     [
       "Name  Created  Expires  Last used  Scopes",
-      "ci  <day>  <day>  <minute>  meanwhile:call",
+      "ci  <day>  in <n> h  <minute>  meanwhile:call",
       "reports  <day>  never  never  meanwhile:read, repo:admin; tools report_*, text_count; secret before until <minute>",
+      "short  <day>  in <n> min  never  meanwhile:call",
       "",
     ].join("\n"),
   );
