@@ -177,6 +177,17 @@ describe("a server with an issuer", () => {
     const preflight = await send(url, "OPTIONS", { origin, "access-control-request-method": "POST" });
     expect(preflight.status).toBe(403);
   });
+
+  test("lets a page of another server of this machine send requests, and read no answer", async () => {
+    const { url, post, tokenFor } = await server();
+    const origin = "http://localhost:5173";
+    const answer = await post({ ...bearer(await tokenFor()), origin });
+    expect(answer.status).toBe(200);
+    expect(answer.headers).not.toHaveProperty("access-control-allow-origin");
+    const preflight = await send(url, "OPTIONS", { origin, "access-control-request-method": "POST" });
+    expect(preflight.status).toBe(401);
+    expect(preflight.headers).not.toHaveProperty("access-control-allow-origin");
+  });
 });
 
 describe("a server with a public URL", () => {
