@@ -22,9 +22,11 @@ export function passTimeQuickly(timesFaster = 10): void {
   let isOver = false;
   let passing: Promise<void> | undefined;
   let endKeeping = () => {};
+  let restoreFetch = () => {};
   /** What was open in how many steps of the present test. */
   const open = new Map<string, number>();
-  beforeAll(() => {
+  beforeAll(async () => {
+    restoreFetch = await fetchWithoutTimers();
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance", "Date"] });
     endKeeping = keepSqliteLeases();
     passing = pass();
@@ -46,6 +48,7 @@ export function passTimeQuickly(timesFaster = 10): void {
     isOver = true;
     await passing;
     endKeeping();
+    restoreFetch();
     vi.useRealTimers();
     // A worker or server that a test left behind may still watch the event loop, by the clock of this file: to the next
     // file all its calls would seem to have waited for minutes. The newest watch takes the place of the others.
@@ -64,6 +67,26 @@ export function passTimeQuickly(timesFaster = 10): void {
       vi.advanceTimersByTime(timesFaster);
     }
   }
+}
+
+/** Where Node keeps what carries out the requests of `fetch`. */
+const dispatcherKey = Symbol.for("undici.globalDispatcher.1");
+
+/**
+ * Has `fetch` set no timers of its own until the returned function is called: no limits, and a connection for each
+ * request. Timers of connections that are kept belong to one clock, and are cleared by another after it was replaced.
+ */
+async function fetchWithoutTimers(): Promise<() => void> {
+  // Node loads it with the first request.
+  await fetch("data:,");
+  const all = globalThis as unknown as Record<symbol, { readonly constructor: new (options: object) => object }>;
+  const usual = all[dispatcherKey];
+  if (usual === undefined) throw new Error("This Node keeps what carries out requests of fetch elsewhere.");
+  const Dispatcher = usual.constructor;
+  all[dispatcherKey] = new Dispatcher({ pipelining: 0, headersTimeout: 0, bodyTimeout: 0 }) as typeof usual;
+  return () => {
+    all[dispatcherKey] = usual;
+  };
 }
 
 /**
