@@ -114,7 +114,9 @@ describe("who may come in", () => {
     expect(listening.map((line) => line.trim().split(/\s+/)[1])).toEqual([`0100007F:${port}`]);
     expect(await runCli(["serve", "--http", "--host", "0.0.0.0", "--port", "0"])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("--host 0.0.0.0 would be reachable from other machines without TLS; use 127.0.0.1, and a reverse proxy"),
+      stderr: expect.stringContaining(
+        "--host 0.0.0.0 would be reachable from other machines without TLS; use 127.0.0.1, and a reverse proxy",
+      ),
     });
   });
 
