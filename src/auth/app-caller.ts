@@ -23,6 +23,9 @@ export interface ForCaller {
   readonly caller?: AppCaller | undefined;
 }
 
+/** PostgreSQL indexes no text of more than 2,704 bytes, and the ID is part of one. */
+const maxIdBytes = 1_000;
+
 const isText = (value: unknown): value is string => typeof value === "string";
 const isOptionalText = (value: unknown) => value === undefined || isText(value);
 const isOptionalList = (value: unknown) => value === undefined || (Array.isArray(value) && value.every(isText));
@@ -49,6 +52,10 @@ export function toCaller({ localUser, project }: CallersOfServer, caller: AppCal
   if (!isUser || !isOptionalList(scopes) || !isOptionalList(groups))
     throw new TypeError(
       'A caller must be { kind: "app", id }, with `name`, `client`, `scopes` and `groups` if they are known, or { kind: "local" }, or { kind: "anonymous" }.',
+    );
+  if (Buffer.byteLength(id) > maxIdBytes)
+    throw new TypeError(
+      `The \`id\` of a caller has at most ${maxIdBytes} bytes; return a shorter one, for example a hash.`,
     );
   return appCaller(project, id, {
     ...(name !== undefined && { name }),

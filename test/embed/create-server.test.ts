@@ -136,6 +136,9 @@ describe("A call", () => {
     await expect(server.call("who", {}, { caller: { kind: "app", id: "" } })).rejects.toThrow(
       'A caller must be { kind: "app", id }',
     );
+    await expect(server.call("who", {}, { caller: { kind: "app", id: "é".repeat(501) } })).rejects.toThrow(
+      "The `id` of a caller has at most 1000 bytes",
+    );
     const waiting = server.call("report_publish", {}, { caller: ann });
     const { taskId } = await vi.waitFor(async () => {
       const [task] = (await server.tasks.list({ caller: ann })).tasks;
