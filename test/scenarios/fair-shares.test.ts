@@ -35,6 +35,9 @@ interface Answered {
   readonly sessionId: string | undefined;
 }
 
+/** How long a request may have no answer, on the system's clock. */
+const limitMs = 60_000;
+
 /** A stranger who sends very much, over fifty connections at a time. */
 class Stranger {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 50 });
@@ -48,7 +51,10 @@ class Stranger {
   #begin(method: string, headers: Fields, body: string | undefined, agent: Agent | false): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const all = { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers };
-      request(this.#url, { method, agent, headers: all }, resolve).on("error", reject).end(body);
+      const sent = request(this.#url, { method, agent, headers: all, timeout: limitMs }, resolve);
+      // Without a limit the test would hang without saying which request has no answer.
+      sent.on("timeout", () => sent.destroy(new Error(`${method} ${body ?? ""} had no answer for ${limitMs} ms`)));
+      sent.on("error", reject).end(body);
     });
   }
 
