@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, vi } from "vitest";
 import { systemClock } from "../../src/clock.ts";
+import { settleBuiltins } from "../../src/command/builtins.ts";
 import { watchLoop } from "../../src/command/loop-watch.ts";
 import { silentLog } from "../../src/log.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
@@ -28,6 +29,8 @@ export function passTimeQuickly(timesFaster = 10): void {
   beforeAll(async () => {
     restoreFetch = await fetchWithoutTimers();
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance", "Date"] });
+    // Otherwise a command of an earlier file that ends now would put the real timers back, as those of the language.
+    settleBuiltins();
     endKeeping = keepSqliteLeases();
     passing = pass();
   });
@@ -50,6 +53,7 @@ export function passTimeQuickly(timesFaster = 10): void {
     endKeeping();
     restoreFetch();
     vi.useRealTimers();
+    settleBuiltins();
     // A worker or server that a test left behind may still watch the event loop, by the clock of this file: to the next
     // file all its calls would seem to have waited for minutes. The newest watch takes the place of the others.
     watchLoop(systemClock, silentLog)();
